@@ -19,7 +19,12 @@ from luvli.synthetic import load_head, render_face
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.ict import load_ict
 from luvli.synthetic.people.textures import random_texture
-from luvli.synthetic.photographs import photographed_faces, write_faces
+from luvli.synthetic.photographs import (
+    face_box,
+    photographed_faces,
+    skin_points,
+    write_faces,
+)
 from luvli.synthetic.raster.materials import BEARD, BROWS, LIPS, SCALP, Material
 from luvli.synthetic.scene.picture import beside_face
 
@@ -202,11 +207,11 @@ def test_faces_of_a_list_lend_what_files_beside_them_lend(head: Head, tmp_path: 
     listed, boxed = (write_faces([face], tmp_path) for face in (known, unknown))
     assert write_faces([known], tmp_path) == listed
     write_pts(tmp_path / "face.pts", sample.all_points)
-    beside, from_list = (photographed_faces(str(s))[0] for s in (tmp_path, listed))
-    assert beside.points is not None and from_list.points is not None
-    assert np.allclose(beside.points, from_list.points, atol=0.01)
+    beside, from_list = (skin_points(photographed_faces(str(s))[0]) for s in (tmp_path, listed))
+    assert beside is not None and from_list is not None
+    assert np.allclose(beside, from_list, atol=0.01)
     alone = photographed_faces(boxed)[0]
-    assert alone.points is None and alone.box is not None
+    assert skin_points(alone) is None and face_box(alone) is not None
     with pytest.raises(InputError, match="no photograph with 68 points"):
         random_texture(head, boxed, np.random.default_rng(0))
     (tmp_path / "face.png").unlink()

@@ -219,13 +219,13 @@ def table_protocol(table: PublishedTable, dataset: str) -> str | None:
 
 def paper_faces(dataset: str, subset: str) -> int | None:
     """How many faces the paper tests on, where the data set's description says."""
-    info = get_set(dataset)
-    for sizes in info.expected.values():
-        for split in ("test", "frontal"):
-            whole = subset in ("all", "full", "test") or (dataset == "menpo" and split == subset)
-            size = sizes.get(f"{split}/{subset}") or (sizes.get(split) if whole else None)
-            if size is not None and not (dataset == "w300" and subset == "test" and size == 689):
-                return size
+    expected = get_set(dataset).expected
+    protocols = ("", "split2/", "split1/") if subset == "test" else ("", "split1/", "split2/")
+    for part in (f"{protocol}{split}" for protocol in protocols for split in ("test", "frontal")):
+        whole = subset in ("all", "full", "test") or (dataset == "menpo" and part == subset)
+        size = expected.get(f"{part}/{subset}") or (expected.get(part) if whole else None)
+        if size is not None:
+            return size
     return None
 
 

@@ -202,7 +202,8 @@ def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     first = first_pixel(count)
     sized = any("box_size" in record.attributes for record in records)
     head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
-    rows: list[list[object]] = [[*head, *(f"original_{j}_{a}" for j in range(count) for a in "xy")]]
+    head += [f"original_{j}_{axis}" for j in range(count) for axis in "xy"]
+    rows: list[Sequence[object]] = [head]
     for record in records:
         x, y, width, height = corner_and_size(record)
         side = max(width, height)

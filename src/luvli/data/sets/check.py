@@ -113,10 +113,10 @@ def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> Iterator[
         labelled = read_set(info.name, root, faces.split, protocol=protocol, images=False)
     labels, images = labelled.subset_counts(), faces.subset_counts()
 
-    def row(subset: str, *counts: int) -> CheckRow:
+    def row(subset: str, labelled: int, there: int) -> CheckRow:
         part = f"{faces.split}/{subset}".rstrip("/")
         paper = info.expected.get(f"{protocol}/{part}", info.expected.get(part))
-        return CheckRow(protocol, faces.split, subset, *counts, paper)
+        return CheckRow(protocol, faces.split, subset, labelled, there, paper)
 
     yield row("", len(labelled), len(faces))
     for subset in info.subsets:

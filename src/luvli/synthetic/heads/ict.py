@@ -96,7 +96,7 @@ def _assemble(raw: _Raw) -> Head:
     )
     four = raw.faces[raw.faces[:, 3] >= 0]
     triangles = np.concatenate([raw.faces[:, :3], four[:, [0, 2, 3]]])
-    triangles, part = _coarsen(raw, *_visible(raw, triangles))
+    triangles, part = _visible(raw, triangles)
     kept, renumbered = np.unique(triangles, return_inverse=True)
 
     def flat(offsets: Singles) -> Singles:
@@ -153,42 +153,6 @@ def _visible(raw: _Raw, triangles: Ints) -> tuple[Ints, Bytes]:
             part[(last >= low) & (last < high) & (front < middle)] = nothing
     part[np.isin(part, (Material.TEETH, Material.GUMS)) & (front < _BEHIND)] = nothing
     return triangles[part < nothing], part[part < nothing]
-
-
-def _coarsen(raw: _Raw, triangles: Ints, part: Bytes) -> tuple[Ints, Bytes]:
-    """Merge vertices where the model is finer than an image: everywhere but at the features.
-
-    Vertices in one cell of a grid become the first of them; triangles that lose a corner go.
-    Around eyes, nose and mouth every vertex stays. Both halves are treated alike, and what an
-    opening jaw moves apart is kept apart.
-    """
-    place = raw.neutral
-    index = np.arange(len(place))
-    x, y, z = np.abs(place[:, 0]), place[:, 1], place[:, 2]
-    skin = index < _SKIN[1]
-    features = place[_LANDMARKS[27:]]
-    near = np.zeros(len(place), bool)
-    near[skin] = np.linalg.norm(place[skin, None] - features, axis=2).min(axis=1) < 1.2
-    cell = np.zeros(len(place))
-    cell[skin & ~near] = 0.45
-    cell[skin & ((z < 1.5) | (y < -9.5))] = 0.9
-    cell[skin & (x > 6.9) & (z < 2.2) & (y > -4) & (y < 6)] = 0.35  # ears
-    for (low, high), width in ((_MOUTH, 0.4), (_GUMS, 0.35), (_TEETH, 0.18)):
-        cell[low:high] = width
-    cell[x < 1e-3] = 0  # the seam between the halves stays as it is
-    cell[_LANDMARKS] = 0
-    jaw = np.zeros(len(place))
-    if "jawOpen" in raw.names:
-        jaw = np.asarray(raw.expression[raw.names.index("jawOpen"), :, 1] < -1.0, np.float64)
-    grid = np.flatnonzero(cell)
-    row = np.floor(np.stack([x, y, z])[:, grid] / cell[grid])
-    key = np.stack([np.sign(place[grid, 0]), *row, cell[grid], jaw[grid]], axis=1)
-    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    index[grid] = grid[first[inverse.ravel()]]
-    corners = index[triangles].astype(np.int32)
-    a, b, c = corners.T
-    whole = (a != b) & (b != c) & (c != a)
-    return corners[whole], part[whole]
 
 
 def _read_packed(path: Path) -> _Raw:
