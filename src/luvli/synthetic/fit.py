@@ -74,7 +74,7 @@ def fit_photograph(head: Head, points: Doubles) -> FittedHead | None:
 def fit_pose(head: Head, points: Doubles) -> FittedHead | None:
     """The pose of the neutral head under weak perspective, by linear least squares; `error` is
     that of the inner landmarks. None where the labels (68, 2) show no face from the front."""
-    inner = np.isfinite(points).all(axis=1)
+    inner: Bools = np.asarray(np.isfinite(points).all(axis=1))
     inner[:17] = False  # the outline wanders over the head as it turns
     if inner.sum() < 20:
         return None

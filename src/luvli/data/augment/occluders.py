@@ -242,7 +242,7 @@ def _soft(outline: NDArray[np.uint8]) -> Cover:
 
 def _fixed(places: NDArray[np.floating]) -> NDArray[np.int32]:
     """Pixels as OpenCV's whole numbers with `_SHIFT` bits behind the point."""
-    return np.rint(places * 2**_SHIFT).astype(np.int32)
+    return np.asarray(np.rint(places * 2**_SHIFT), np.int32)
 
 
 def _pixel(place: Floats) -> tuple[int, int]:

@@ -142,7 +142,7 @@ def _encoded(light: Singles) -> Singles:
 
 
 def _pixels(encoded: cv2.typing.MatLike) -> Bytes:
-    return np.clip(encoded * 255 + 0.5, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(encoded * 255 + 0.5, 0, 255), np.uint8)
 
 
 @cache
