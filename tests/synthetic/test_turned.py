@@ -14,6 +14,7 @@ pytest.importorskip("numba")
 from luvli.cli.data import data as data_command
 from luvli.data.formats import read_pts, write_pts
 from luvli.data.record import Visibility
+from luvli.data.sets import load_set
 from luvli.errors import InputError
 from luvli.synthetic import Sample, TurnedFaces, label_face, load_head, render_face
 from luvli.synthetic.fit import FittedHead, fit_photograph
@@ -122,4 +123,4 @@ def test_the_command_turns_a_folder(shared: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0 and "3 faces written" in result.output
     hidden = [(read_pts(label).visibility == 0).sum() for label in sorted(out.glob("*.pts"))]
     assert len(hidden) == 3 and max(hidden) > 5
-    assert len(list(out.glob("*.jpg"))) == 3
+    assert len(list(out.glob("*.jpg"))) == len(load_set("folder", out)) == 3

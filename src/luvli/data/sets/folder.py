@@ -49,8 +49,8 @@ from luvli.markup import (
 )
 
 _MARKUP_FILE = "markup.yaml"
-_RENDERED_SETTINGS = "synthetic.json"
-"""what `luvli data synthesize` keeps beside its faces; it holds no labels"""
+_NO_LABELS = ("synthetic.json", "photographs-")
+"""how names of files begin that `luvli data synthesize` and `profile` keep beside their faces"""
 
 
 def read_folder(request: Request) -> Iterator[ReadItem]:
@@ -125,7 +125,7 @@ def _own_pair(pair: Entry, root: Path, markup: Markup | None) -> Entry:
 def is_label_file(path: Path) -> bool:
     """Whether a file names images and their landmarks: COCO, SPIGA, ours, CVAT, dlib, tables."""
     suffix = path.suffix.lower()
-    if path.name == _RENDERED_SETTINGS or suffix not in (".json", ".xml", ".csv", ".tsv"):
+    if path.name.startswith(_NO_LABELS) or suffix not in (".json", ".xml", ".csv", ".tsv"):
         return False
     if suffix in (".json", ".xml"):
         return True
