@@ -213,12 +213,13 @@ def _shards() -> Reader:
         shutil.rmtree(shards)
 
     def read(path: Path) -> None:
+        from luvli.data.sets import get_set
         from luvli.data.sets.definition import Problem, Request
         from luvli.data.sets.parquet import read_parquet_set
         from luvli.errors import InputError
         from luvli.image import read_image
 
-        for face in read_parquet_set(Request(path, "all")):
+        for face in read_parquet_set(Request(path, "all", get_set("parquet"))):
             if isinstance(face, Problem):
                 raise InputError(str(face))
             if isinstance(face, FaceRecord):

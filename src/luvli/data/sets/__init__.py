@@ -8,8 +8,11 @@ Wherever a data set is named, parts of it can be named with it (`parse_part`).
 
 from __future__ import annotations
 
+import tomllib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -38,6 +41,7 @@ from luvli.data.sets.definition import (
     Entry,
     FaceSet,
     Problem,
+    ReadItem,
     Request,
     SetInfo,
     implausible,
@@ -61,13 +65,30 @@ __all__ = [
     "subsets_of",
 ]
 
+_READERS: dict[str, Callable[[Request], Iterator[ReadItem]]] = {
+    "w300": w300.read_w300,
+    "w300lp": w300lp.read_w300lp,
+    "menpo": menpo.read_menpo,
+    "cofw68": cofw68.read_cofw68,
+    "aflw19": aflw19.read_aflw19,
+    "wflw": wflw.read_wflw,
+    "merl_rav": merl_rav.read_merl_rav,
+    "multipie": multipie.read_multipie,
+    "cfp": cfp.read_cfp,
+    "scut": scut.read_scut,
+    "closed_eyes": partial(portraits.read_portraits, eyes="closed"),
+    "london": london.read_london,
+    "canada": london.read_canada,
+    "portraits": portraits.read_portraits,
+    "folder": folder.read_folder,
+    "parquet": parquet.read_parquet_set,
+}
+_DETECT = {"wflw": wflw.detect_wflw}
 SETS: dict[str, SetInfo] = {
-    info.name: info
-    for info in (
-        *(w300.INFO, w300lp.INFO, menpo.INFO, cofw68.INFO, aflw19.INFO, wflw.INFO, merl_rav.INFO),
-        *(multipie.INFO, cfp.INFO, scut.INFO, portraits.CLOSED_EYES, london.LONDON, london.CANADA),
-        *(portraits.PORTRAITS, folder.INFO, parquet.INFO),
-    )
+    name: SetInfo(name, _READERS[name], detect=_DETECT.get(name), **facts)
+    for name, facts in tomllib.loads(
+        resources.files(__name__).joinpath("sets.toml").read_text(encoding="utf-8")
+    ).items()
 }
 
 OffImage = Literal["labelled", "invisible"]
@@ -192,13 +213,13 @@ def read_set(
     _choice(f"protocol of {info.name}", protocol, info.protocols)
     if subset := subset or part.subset:
         _choice(f"subset of {info.name}", subset, info.subsets)
-    request = Request(path, split, protocol, subset, images)
+    request = Request(path, split, info, protocol, subset, images)
     faces: list[FaceRecord] = []
     problems: list[Problem] = []
     notes: list[str] = []
     try:
         for item in info.read(request):
-            face = item.load(request, info.name) if isinstance(item, Entry) else item
+            face = item.load(request) if isinstance(item, Entry) else item
             if isinstance(face, FaceRecord):
                 face = implausible(face) or face
             if isinstance(face, FaceRecord):

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo
+from luvli.data.sets.definition import Entry, ReadItem, Request
 from luvli.data.sets.source_files import read_hrnet_lists
 
 _CSV = "face_landmarks_aflw_{}.csv"
@@ -26,7 +26,7 @@ _IMAGE_FOLDERS = (
 
 def read_aflw19(request: Request) -> Iterator[ReadItem]:
     """One split; the test faces with all 19 landmarks in sight are the subset frontal."""
-    for item in read_hrnet_lists(request, INFO, _CSV, _IMAGE_FOLDERS, INFO.subsets):
+    for item in read_hrnet_lists(request, _CSV, _IMAGE_FOLDERS):
         yield item._replace(read=partial(_face, item)) if isinstance(item, Entry) else item
 
 
@@ -37,20 +37,3 @@ def _face(entry: Entry) -> FaceRecord:
     unlabelled = (np.nan_to_num(record.points) <= -1).all(axis=1)
     classes = np.where(unlabelled, Visibility.UNLABELLED, record.visibility)
     return record.with_changes(visibility=classes)
-
-
-INFO = SetInfo(
-    name="aflw19",
-    title="AFLW-19",
-    read=read_aflw19,
-    layout="flickr/{0,2,3}/*.jpg with face_landmarks_aflw_*.csv",
-    licence="research only, no redistribution (ask TU Graz for the images)",
-    confirmed="the columns of HRNet's list, that box_size is 200 x scale, and where points lie, "
-    "on two faces that mmpose publishes with their images; counts are from the paper.",
-    table=("20,000", "4,386", "19", "yes", "no", "no"),
-    markup="aflw19",
-    protocols=("hrnet",),
-    subsets=("frontal",),
-    expected={"train": 20_000, "test": 4386, "test/frontal": 1314},
-    enlarge=1.25,
-)

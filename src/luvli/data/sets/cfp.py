@@ -18,7 +18,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 from luvli.files import read_text
@@ -89,16 +89,3 @@ def _face(label: Path) -> FaceRecord:
     if fiducials.shape != (30, 2) or not np.isfinite(fiducials).all():
         raise InputError(f"{label} has {len(fiducials)} points: CFP has 30, one on each line.")
     return face(landmarks_of_profile(fiducials))
-
-
-INFO = SetInfo(
-    name="cfp",
-    title="CFP profiles",
-    read=read_cfp,
-    layout="Data/Images/ID/profile/*.jpg and Data/Fiducials/ID/profile/*.txt",
-    licence="research only",
-    confirmed="1,800 profiles of 450 people",
-    table=("2,000", "-", "68/30", "yes", "no", "no"),
-    splits=("train",),
-    subsets=("profile",),
-)

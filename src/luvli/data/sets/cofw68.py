@@ -29,7 +29,6 @@ from luvli.data.sets.definition import (
     Entry,
     ReadItem,
     Request,
-    SetInfo,
     bad_label,
     missing_file,
     missing_folder,
@@ -111,18 +110,3 @@ def _face(label: Path, box: Floats | None) -> FaceRecord:
     hidden = np.ravel(occluded).astype(bool)
     classes = np.where(hidden, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
     return face(np.asarray(points, float) - 1, "", classes, box=box, box_kind="detector")
-
-
-INFO = SetInfo(
-    name="cofw68",
-    title="COFW-68",
-    read=read_cofw68,
-    layout="COFW_test_color.mat and COFW68_Data/test_annotations/*_points.mat, "
-    "cofw68_test_bboxes.mat",
-    licence="research only",
-    confirmed="labels, occlusion flags and boxes of all 507 faces on the benchmark's own files; "
-    "the images (COFW_test_color.mat) were not seen.",
-    table=("-", "507", "68", "no", "no", "yes"),
-    splits=("test",),
-    expected={"test": 507},
-)

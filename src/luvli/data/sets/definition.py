@@ -49,6 +49,7 @@ class Request(NamedTuple):
 
     root: Path
     split: str
+    info: SetInfo
     protocol: str = ONLY_PROTOCOL
     subset: str | None = None
     images: bool = True
@@ -76,7 +77,7 @@ class Entry(NamedTuple):
     names_image: bool = False
     """whether the label itself calls its image `image_name`"""
 
-    def load(self, request: Request, dataset: str) -> FaceRecord | Problem | None:
+    def load(self, request: Request) -> FaceRecord | Problem | None:
         """The face, what is wrong with it, or None where it is not wanted."""
         if not request.wants(*self.subsets):
             return None
@@ -94,7 +95,7 @@ class Entry(NamedTuple):
             attributes[IMAGE_NAME] = self.image_name
         return record.with_changes(
             image=self.image if request.images else None,
-            dataset=dataset,
+            dataset=request.info.name,
             face_id=self.face_id,
             attributes=attributes,
         )
@@ -106,33 +107,33 @@ ReadItem = Entry | FaceRecord | Problem | str
 
 @dataclass(frozen=True)
 class SetInfo:
-    """A data set: what the paper says about it, and how to read it."""
+    """A data set: how to read it, and what `sets.toml` says about it."""
 
     name: str
-    title: str
     read: Callable[[Request], Iterator[ReadItem]]
+    title: str
     layout: str
     """one line: what the folder must hold"""
     licence: str
     confirmed: str
     """which of this reader's numbers and layouts were seen on real files, and which are from
     papers and descriptions alone"""
-    table: tuple[str, str, str, str, str, str]
+    table: Sequence[str]
     """its row of the paper's Table 1: faces to train and to test, points (68/39: 68 or 39),
     profiles, self-occlusion, external occlusion: yes, no, F/P (frontal and profile set apart) or
     T (labelled as if transparent)"""
     markup: str = "ibug68"
-    splits: tuple[str, ...] = ("train", "test")
-    protocols: tuple[str, ...] = (ONLY_PROTOCOL,)
-    subsets: tuple[str, ...] = ()
+    splits: Sequence[str] = ("train", "test")
+    protocols: Sequence[str] = (ONLY_PROTOCOL,)
+    subsets: Sequence[str] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
     """"split", "split/subset" or "protocol/split/subset" -> number of faces in the paper"""
     enlarge: float = 1.1
     """how much the published code enlarges this set's boxes before it crops"""
     first_pixel: int = 1
     """what the set's files call the centre of the first pixel"""
-    checked: tuple[str, ...] | None = None
-    """the splits that `check_set` counts; None for all"""
+    checked: Sequence[str] = ()
+    """the splits that `check_set` counts; () for all"""
     detect: Callable[[Path], str] | None = None
     """the protocol of what is on disk, where two kinds of files hold the same set"""
 

@@ -26,7 +26,6 @@ from luvli.data.sets.definition import (
     Entry,
     ReadItem,
     Request,
-    SetInfo,
     bad_label,
     missing_folder,
 )
@@ -61,7 +60,7 @@ def read_folder(request: Request) -> Iterator[ReadItem]:
     known: dict[str, list[NDArray[np.float64]]] = {}
     repeated = 0
     for item in _read_files(request):
-        loaded = item.load(request, "folder") if isinstance(item, Entry) else item
+        loaded = item.load(request) if isinstance(item, Entry) else item
         if isinstance(loaded, FaceRecord):
             same_image = known.setdefault(_place(loaded, request.root), [])
             if any(_is_same(points, loaded.points) for points in same_image):
@@ -228,18 +227,3 @@ def read_markup(path: Path) -> Markup:
         with naming(path, "name"):
             register_markup(markup)
     return markup
-
-
-INFO = SetInfo(
-    name="folder",
-    title="your own",
-    read=read_folder,
-    layout="images with .pts files beside them, or a label file (COCO, SPIGA, dlib, CVAT, csv); "
-    "markup.yaml for other points",
-    licence="yours",
-    confirmed="",
-    table=("-", "-", "any", "?", "yes", "yes"),
-    markup="(any)",
-    splits=("all", "train", "test"),
-    checked=("all",),
-)

@@ -9,7 +9,7 @@ DeBruine and Jones, 2017, doi 10.6084/m9.figshare.5047666.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.common import face, load_json
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_file
+from luvli.data.sets.definition import Entry, ReadItem, Request, missing_file
 from luvli.data.sets.source_files import Folder, natural_key
 from luvli.errors import InputError
 from luvli.image.polyline import points_along
@@ -105,12 +105,28 @@ def _at_column(line: Floats, across: Floats, column: float) -> Floats:
     return np.array([np.interp(column, places, line[:, axis]) for axis in (0, 1)])
 
 
+def read_london(request: Request) -> Iterator[ReadItem]:
+    """The neutral portraits, which have templates, and the smiling ones, which have none."""
+
+    def name(stem: str, labelled: bool) -> tuple[str, str] | None:
+        mood, _, number = stem.partition("_")
+        moods = ("neutral", "smiling")
+        return (f"{number.split('_')[0]}_{moods.index(mood) + 1}", mood) if mood in moods else None
+
+    return _read(request, name)
+
+
+def read_canada(request: Request) -> Iterator[ReadItem]:
+    """The portraits that have a template."""
+    return _read(request, lambda stem, labelled: (stem, "") if labelled else None)
+
+
 def _read(
-    name: Callable[[str, bool], tuple[str, Sequence[str]] | None], request: Request
+    request: Request, name: Callable[[str, bool], tuple[str, str] | None]
 ) -> Iterator[ReadItem]:
     """Portraits with the landmarks of their templates; all are unlabelled where there is none.
 
-    `name`: stem of an image, and whether it has a template -> id and subsets, or None.
+    `name`: stem of an image, and whether it has a template -> what ends its id, and its subset.
     """
     path = request.root / _LABELS
     if not path.is_file():
@@ -120,8 +136,11 @@ def _read(
     images = {image.name: image for image in Folder(request.root).images}
     for image in sorted({*templates, *images}, key=natural_key):
         if known := name(Path(image).stem, image in templates):
-            read = partial(_face, path, templates.get(image))
-            yield Entry(path, known[0], read, images.get(image), image, known[1])
+            read, face_id = partial(_face, path, templates.get(image)), known[0]
+            subsets = [known[1]] if known[1] else []
+            yield Entry(
+                path, f"{request.info.name}-{face_id}", read, images.get(image), image, subsets
+            )
 
 
 def _face(path: Path, template: Any) -> FaceRecord:
@@ -131,37 +150,3 @@ def _face(path: Path, template: Any) -> FaceRecord:
         return face(landmarks_of_template(np.array(template, dtype=np.float64).reshape(189, 2)))
     except (ValueError, TypeError) as error:
         raise InputError(f"{path} has a template without 189 points: copy it again.") from error
-
-
-def _london(stem: str, labelled: bool) -> tuple[str, Sequence[str]] | None:
-    mood, _, number = stem.partition("_")
-    if mood not in LONDON.subsets:
-        return None
-    return f"london-{number.split('_')[0]}_{LONDON.subsets.index(mood) + 1}", [mood]
-
-
-def _canada(stem: str, labelled: bool) -> tuple[str, Sequence[str]] | None:
-    return (f"canada-{stem}", ()) if labelled else None
-
-
-LONDON = SetInfo(
-    name="london",
-    title="London portraits",
-    read=partial(_read, _london),
-    layout="neutral_*.jpg, smiling_*.jpg and points189.json",
-    licence="CC BY 4.0 (DeBruine and Jones 2017)",
-    confirmed="204 portraits and the points of 102",
-    table=("204", "-", "68/63", "no", "no", "no"),
-    splits=("train",),
-    subsets=("neutral", "smiling"),
-)
-CANADA = SetInfo(
-    name="canada",
-    title="Canada portraits",
-    read=partial(_read, _canada),
-    layout="*.jpg and points189.json",
-    licence="CC BY 4.0 (DeBruine and Jones 2017)",
-    confirmed="40 portraits and their points",
-    table=("40", "-", "68/63", "no", "no", "no"),
-    splits=("train",),
-)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo
+from luvli.data.sets.definition import Entry, ReadItem, Request
 from luvli.data.sets.source_files import read_labelled, read_pairs, walk
 from luvli.errors import InputError
 
@@ -38,20 +38,3 @@ def _face(label: Path, split: str) -> FaceRecord | None:
     if count not in _POINTS.values():
         raise InputError(f"{label} has {count} points: Menpo has 68, or 39 for profiles.")
     return record if count == _POINTS[split] else None
-
-
-INFO = SetInfo(
-    name="menpo",
-    title="Menpo 2D",
-    read=read_menpo,
-    layout="the training release: images with .pts files beside them",
-    licence="research only, no redistribution",
-    confirmed="nothing: counts are from papers, and they differ by release. The challenge names "
-    "5,658 faces of 68 points and 1,906 of 39 (together the 7,564 of Table 1), the "
-    "MenpoBenchmark project 6,653 and 2,290, the paper 6,679; yours is whole if it has "
-    "the numbers of its release.",
-    table=("7,564", "7,281", "68/39", "yes", "F/P", "no"),
-    splits=("frontal", "profile"),
-    subsets=("frontal", "profile"),
-    expected={"frontal": 6679},
-)

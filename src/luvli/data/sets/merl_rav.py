@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
 from luvli.data.sets.source_files import (
     Folder,
     first_existing,
@@ -116,25 +116,3 @@ def _label_of(image: Path | None, label: Path) -> Path:
 def _face(label: Path, pose: str) -> FaceRecord:
     about = {"pose": pose, "photograph": photograph(label)}
     return read_labelled(label, points=68).with_changes(attributes=about)
-
-
-INFO = SetInfo(
-    name="merl_rav",
-    title="MERL-RAV",
-    read=read_merl_rav,
-    layout="merl_rav_labels/<pose>/<trainset|testset>/labels/*.pts and aflw/flickr/{0,2,3}/*.jpg",
-    licence="labels for research use; AFLW images for research only, no redistribution",
-    confirmed="all 19,314 labels, their classes and the counts of Table 2 on the real files; "
-    "images of its training faces as crops.",
-    table=("15,449", "3,865", "68", "yes", "yes", "yes"),
-    splits=("train", "test", "disjoint", "train_disjoint"),
-    subsets=(*_POSES, "half-profile", "profile"),
-    expected={
-        "train": 15449, "train/frontal": 8778, "train/lefthalf": 1180, "train/righthalf": 1221,
-        "train/left": 2080, "train/right": 2190, "train/half-profile": 2401,
-        "train/profile": 4270, "test": 3865, "test/frontal": 2195, "test/lefthalf": 295,
-        "test/righthalf": 306, "test/left": 521, "test/right": 548, "test/half-profile": 601,
-        "test/profile": 1069,
-    },
-    checked=("train", "test"),
-)  # fmt: skip

@@ -16,7 +16,7 @@ from pathlib import Path
 from luvli.data.formats.common import face
 from luvli.data.formats.matlab import read_matlab_floats
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
 from luvli.data.sets.source_files import Folder, first_existing
 
 _LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
@@ -43,17 +43,3 @@ def read_multipie(request: Request) -> Iterator[ReadItem]:
 
 def _face(label: Path) -> FaceRecord:
     return face(read_matlab_floats(label, "pts", (68, 2)) - 1)
-
-
-INFO = SetInfo(
-    name="multipie",
-    title="Multi-PIE",
-    read=read_multipie,
-    layout="MPie_Labels/labels/051/*_lm.mat and Multi-PIE/data/sessionNN/...",
-    licence="commercial licence of Carnegie Mellon University, no redistribution",
-    confirmed="the list of the 812 faces; label files and images were not seen.",
-    table=("-", "812", "68", "no", "no", "no"),
-    splits=("test",),
-    subsets=tuple(f"session{number:02d}" for number in range(1, 5)),
-    expected={"test": 812},
-)

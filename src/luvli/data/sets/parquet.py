@@ -15,7 +15,7 @@ from luvli.data.cache import unpacked_folder
 from luvli.data.formats.label_parquet import LABEL_COLUMNS, label_groups, record_of_row
 from luvli.data.formats.parquet import face_files
 from luvli.data.record import IMAGE_NAME
-from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo
+from luvli.data.sets.definition import Problem, ReadItem, Request
 
 
 def read_parquet_set(request: Request) -> Iterator[ReadItem]:
@@ -51,16 +51,3 @@ def _write_images(file: Path, folder: Path) -> None:
     for row, label in enumerate(_rows(file, ("image",))):
         if isinstance(label["image"], bytes):
             (folder / str(row)).write_bytes(label["image"])
-
-
-INFO = SetInfo(
-    name="parquet",
-    title="your own, in Parquet",
-    read=read_parquet_set,
-    layout="Parquet files with the columns image (bytes), points and face_id (docs/data.md)",
-    licence="yours",
-    confirmed="what luvli data convert writes",
-    table=("-", "-", "any", "?", "yes", "yes"),
-    markup="(any)",
-    splits=("all",),
-)

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from luvli.data.formats.common import face
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo
+from luvli.data.sets.definition import Entry, ReadItem, Request
 from luvli.data.sets.source_files import Folder, walk
 
 
@@ -25,25 +25,3 @@ def read_portraits(request: Request, **attributes: str) -> Iterator[ReadItem]:
         for image in Folder(folder).images:
             face_id = str(image.relative_to(request.root).with_suffix(""))
             yield Entry(image, face_id, read, image, image.name)
-
-
-PORTRAITS = SetInfo(
-    name="portraits",
-    title="unlabelled portraits",
-    read=read_portraits,
-    layout="images, one face in each; no labels",
-    licence="yours",
-    confirmed="two collections of 1,134 and 100 portraits",
-    table=("-", "-", "68/0", "?", "no", "no"),
-    splits=("train",),
-)
-CLOSED_EYES = SetInfo(
-    name="closed_eyes",
-    title="Closed Eyes in the Wild",
-    read=partial(read_portraits, eyes="closed"),
-    layout="images, one face with shut eyes in each; no labels",
-    licence="research only",
-    confirmed="596 faces",
-    table=("1,192", "-", "68/0", "no", "no", "no"),
-    splits=("train",),
-)

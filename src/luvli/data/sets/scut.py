@@ -17,7 +17,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 from luvli.files import unreadable
@@ -78,16 +78,3 @@ def _face(label: Path) -> FaceRecord:
     if not np.isfinite(fiducials).all():
         raise InputError(f"{label} has a point without a location: copy it again.")
     return face(landmarks_of_scut(fiducials))
-
-
-INFO = SetInfo(
-    name="scut",
-    title="SCUT-FBP5500",
-    read=read_scut,
-    layout="Images/*.jpg and 'facial landmark'/*.pts",
-    licence="research only, non-commercial",
-    confirmed="1,500 faces with their labels",
-    table=("5,500", "-", "68/24", "no", "no", "no"),
-    splits=("train",),
-    subsets=tuple(_GROUPS.values()),
-)

@@ -18,7 +18,6 @@ from luvli.data.sets.definition import (
     Problem,
     ReadItem,
     Request,
-    SetInfo,
     missing_file,
     subsets_of,
 )
@@ -116,15 +115,13 @@ def read_labelled(label: Path, **options: Any) -> FaceRecord:
     return face(points, "", visibility)
 
 
-def read_hrnet_lists(
-    request: Request, info: SetInfo, csv: str, folders: Iterable[str], subsets: Iterable[str]
-) -> Iterator[ReadItem]:
-    """HRNet's list of a split; its test faces belong to the `subsets` in whose lists they are.
+def read_hrnet_lists(request: Request, csv: str, folders: Iterable[str]) -> Iterator[ReadItem]:
+    """HRNet's list of a split; its test faces belong to the subsets in whose lists they are.
 
     `csv` is the name of a list with {} for the split, or for test_SUBSET.
     """
     members: dict[str, set[tuple[str, bytes]]] = {}
-    for subset in subsets if request.split == "test" else ():
+    for subset in request.info.subsets if request.split == "test" else ():
         path = request.root / csv.format(f"test_{subset}")
         if path.is_file():
             faces = (face for _, face in iterate_hrnet(path) if isinstance(face, FaceRecord))
@@ -141,18 +138,18 @@ def read_hrnet_lists(
     path = request.root / csv.format(request.split)
     if path.is_file():
         lines = ((line - 1, with_subsets(item)) for line, item in iterate_hrnet(path))
-        yield from listed_faces(request, lines, path, info, folders)
+        yield from listed_faces(request, lines, path, folders)
     else:
         yield missing_file(path)
 
 
 def listed_faces(
-    request: Request, lines: Iterable[ListItem], path: Path, info: SetInfo, folders: Iterable[str]
+    request: Request, lines: Iterable[ListItem], path: Path, folders: Iterable[str]
 ) -> Iterator[ReadItem]:
     """Faces of a list whose images lie in one of several `folders`. Ids are the image and the row,
     counted from 0."""
     find = image_finder(request.root, folders)
-    count = get_markup(info.markup).size
+    count = get_markup(request.info.markup).size
     for line, item in lines:
         if isinstance(item, FaceRecord) and len(item.points) != count:
             name = f"{path}, face {line} ({item.image})"
@@ -162,7 +159,7 @@ def listed_faces(
             continue
         name, image = f"{item.image}#{line - 1}", str(item.image)
         yield Entry(
-            f"{info.title} face {name}",
+            f"{request.info.title} face {name}",
             name,
             item.with_changes,
             find(image) if request.images else None,

@@ -21,7 +21,6 @@ from luvli.data.sets.definition import (
     Entry,
     ReadItem,
     Request,
-    SetInfo,
     bad_label,
     missing_folder,
     without_boxes,
@@ -102,25 +101,3 @@ def read_detector_boxes(path: Path) -> dict[str, Floats]:
 
 def _key(stem: str) -> str:
     return stem.replace(" ", "")  # a name or two of iBUG has a blank on one side only
-
-
-INFO = SetInfo(
-    name="w300",
-    title="300-W",
-    read=read_w300,
-    layout="lfpw/, helen/ (each with trainset/ and testset/), afw/, ibug/, 300W/01_Indoor, "
-    "300W/02_Outdoor and, if you have it, Bounding Boxes/",
-    licence="research only, no redistribution",
-    confirmed="labels of LFPW, HELEN and _AFW (train) on the real files; the 689 faces of split 1 "
-    "and the 600 of split 2 on lists made from the real labels; the test images and the "
-    "boxes' files were not seen.",
-    table=("3,837", "600", "68", "no", "no", "no"),
-    protocols=("split1", "split2"),
-    subsets=("common", "challenge", "indoor", "outdoor", "lfpw", "helen", "afw", "ibug"),
-    expected={
-        "split1/train": 3148, "split1/train/lfpw": 811, "split1/train/helen": 2000,
-        "split1/train/afw": 337, "split1/test": 689, "split1/test/common": 554,
-        "split1/test/challenge": 135, "split2/train": 3837, "split2/test": 600,
-        "split2/test/indoor": 300, "split2/test/outdoor": 300,
-    },
-)  # fmt: skip

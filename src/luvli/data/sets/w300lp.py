@@ -15,16 +15,15 @@ from pathlib import Path
 from luvli.data.formats.common import face
 from luvli.data.formats.matlab import read_matlab_floats
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
 from luvli.data.sets.source_files import Folder
 
-_SIZES = {"afw": 5207, "helen": 37676, "ibug": 1786, "lfpw": 16556}
 _SUFFIX = "_pts.mat"
 
 
 def read_w300lp(request: Request) -> Iterator[ReadItem]:
     """All 61,225 faces; the subsets are afw, helen, ibug and lfpw."""
-    for subset in filter(request.wants, _SIZES):
+    for subset in filter(request.wants, request.info.subsets):
         part = subset.upper()
         labels = request.root / "landmarks" / part
         if not labels.is_dir():
@@ -39,17 +38,3 @@ def read_w300lp(request: Request) -> Iterator[ReadItem]:
 
 def _face(label: Path) -> FaceRecord:
     return face(read_matlab_floats(label, "pts_2d", (68, 2)) - 1)
-
-
-INFO = SetInfo(
-    name="w300lp",
-    title="300W-LP-2D",
-    read=read_w300lp,
-    layout="AFW/, HELEN/, IBUG/, LFPW/ with images and landmarks/<the same>/*_pts.mat",
-    licence="research only, no redistribution",
-    confirmed="nothing: layout and counts are from its description and the paper.",
-    table=("61,225", "-", "68", "yes", "T", "no"),
-    splits=("train",),
-    subsets=tuple(_SIZES),
-    expected={"train": 61225, **{f"train/{part}": size for part, size in _SIZES.items()}},
-)

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from luvli.data.formats.lists import WFLW_FLAGS, iterate_wflw
-from luvli.data.sets.definition import ReadItem, Request, SetInfo, missing_file
+from luvli.data.formats.lists import iterate_wflw
+from luvli.data.sets.definition import ReadItem, Request, missing_file
 from luvli.data.sets.source_files import listed_faces, read_hrnet_lists
 
-_SIZES = dict(zip(WFLW_FLAGS, (326, 314, 698, 206, 736, 773), strict=True))
 _LISTS = ("list_98pt_rect_attr_{}.txt", "list_98pt_{}.txt")
 """with rectangle and flags, or plain; the first that is there is read"""
 _IMAGE_FOLDERS = ("WFLW_images", "images")
@@ -37,7 +36,7 @@ def _list_file(root: Path, split: str) -> Path | None:
 def read_wflw(request: Request) -> Iterator[ReadItem]:
     """One split; in the official files the train faces have subsets too."""
     if request.protocol == "hrnet":
-        yield from read_hrnet_lists(request, INFO, _CSV, _IMAGE_FOLDERS, WFLW_FLAGS)
+        yield from read_hrnet_lists(request, _CSV, _IMAGE_FOLDERS)
         return
     path = _list_file(request.root, request.split)
     if path is None:
@@ -46,25 +45,4 @@ def read_wflw(request: Request) -> Iterator[ReadItem]:
         return
     if "rect_attr" not in path.name:
         yield f"{path} has no rectangles and flags: boxes are tight, and no face has a subset."
-    yield from listed_faces(request, iterate_wflw(path), path, INFO, _IMAGE_FOLDERS)
-
-
-INFO = SetInfo(
-    name="wflw",
-    title="WFLW",
-    read=read_wflw,
-    layout="WFLW_images/ with face_landmarks_wflw_*.csv or "
-    "WFLW_annotations/list_98pt_rect_attr_train_test/*.txt",
-    licence="research only, no redistribution",
-    confirmed="the columns of list_98pt_rect_attr_test.txt on its first line, and where the points "
-    "lie on four faces that mmpose publishes with their images; counts are from its authors' "
-    "description.",
-    table=("7,500", "2,500", "98", "yes", "no", "no"),
-    markup="wflw98",
-    protocols=("hrnet", "official"),
-    subsets=WFLW_FLAGS,
-    expected={"train": 7500, "test": 2500, **{f"test/{flag}": n for flag, n in _SIZES.items()}},
-    enlarge=1.25,
-    first_pixel=0,
-    detect=detect_wflw,
-)
+    yield from listed_faces(request, iterate_wflw(path), path, _IMAGE_FOLDERS)

@@ -129,7 +129,7 @@ def develop(light: Singles, face: Bools, effects: bool, rng: np.random.Generator
     if choice < 0.35:
         pixels = blur(pixels, rng.uniform(0.001, 0.009), rng)
     elif choice < 0.55:
-        pixels = lower_resolution(pixels, rng.uniform(1.25, 4.0))
+        pixels = lower_resolution(pixels, 1 / rng.uniform(0.25, 0.8))
     if rng.random() < 0.6:
         pixels = _pixels(pixels / np.float32(255) + _grain(len(pixels), rng))
     if rng.random() < 0.45:
