@@ -90,7 +90,8 @@ def fit_pose(head: Head, points: Doubles) -> FittedHead | None:
     rotation = left @ right
     if np.linalg.det(rotation) < 0 or rotation[2, 2] < 0:  # mirrored, or seen from behind
         return None
-    camera = Camera(DISTANCE, scale * DISTANCE, float(solution[3, 0]), -float(solution[3, 1]))
+    focal = scale * (DISTANCE - float((model[inner] @ rotation[2]).mean()))
+    camera = Camera(DISTANCE, focal, float(solution[3, 0]), -float(solution[3, 1]))
     identity = np.zeros(len(head.identity), np.float32)
     expression = np.zeros(len(head.expression), np.float32)
     fit = _placed(head, rotation, camera, identity, expression)
