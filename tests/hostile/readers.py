@@ -205,17 +205,20 @@ def _upload() -> Reader:
     def read(path: Path) -> None:
         from starlette.datastructures import Headers
 
+        from luvli.image.read import read_image
         from luvli.serving.schema import parse_boxes
         from luvli.serving.settings import Limits
-        from luvli.serving.upload import decode, read_upload
+        from luvli.serving.upload import read_upload
 
         limits = Limits()
         kind = Headers({"content-type": "multipart/form-data; boundary=cut"})
         upload = read_upload(kind, path.read_bytes(), limits)
         if upload.boxes:
-            parse_boxes(upload.boxes, len(upload.images))
-        for name, data in upload.images:
-            decode(data, limits, name)
+            parse_boxes(upload.boxes, len(upload.images), limits.max_faces)
+        for image in upload.images:
+            if image.refused:
+                raise image.refused
+            read_image(image.data)
 
     return Reader("upload to the server", ".form", make, read, (*mutate.BINARY, mutate.lines))
 

@@ -37,13 +37,8 @@ class Doubling:
             raise ValueError("minus one")
         return [2 * item for item in items]
 
-    def start(self, number: int, ready: asyncio.Event | None = None) -> asyncio.Task[int]:
-        async def prepare() -> int:
-            if ready is not None:
-                await ready.wait()
-            return number
-
-        call: Coroutine[Any, Any, int] = self._batcher(prepare())
+    def start(self, number: int) -> asyncio.Task[int]:
+        call: Coroutine[Any, Any, int] = self._batcher(number)
         return asyncio.ensure_future(call)
 
 
@@ -63,28 +58,14 @@ async def test_callers_share_a_call_get_their_own_and_cancelled_ones_are_skipped
     assert double.calls == [[0], [1, 2, 4], [5, 6]]
 
 
-@pytest.mark.parametrize("preparing", [False, True])
-async def test_an_image_waits_only_for_others_that_are_prepared(preparing: bool) -> None:
-    double = Doubling(1000.0)  # a wait in vain would never end
-    ready = asyncio.Event()
-    late = [double.start(2, ready)] if preparing else []
-    await asyncio.sleep(0)
+async def test_who_is_alone_does_not_wait_and_others_are_waited_for_if_wanted() -> None:
+    assert await Doubling().start(1) == 2
+    double = Doubling(max_wait=1000.0)  # ends when four have come
     early = double.start(1)
-    while not preparing and not early.done():
-        await asyncio.sleep(0)
     for _ in range(10):
         await asyncio.sleep(0)
-    ready.set()
-    assert await asyncio.gather(early, *late) == ([2, 4] if preparing else [2])
-    assert double.calls == ([[1, 2]] if preparing else [[1]])
-
-
-async def test_nobody_waits_longer_than_the_maximum() -> None:
-    double = Doubling(0.01)
-    never = double.start(2, asyncio.Event())
-    await asyncio.sleep(0)
-    assert await double.start(1) == 2
-    never.cancel()
+    assert await asyncio.gather(early, *map(double.start, (2, 3, 4))) == [2, 4, 6, 8]
+    assert double.calls == [[1, 2, 3, 4]]
 
 
 async def test_an_error_reaches_its_callers_and_the_next_call_works() -> None:

@@ -67,7 +67,7 @@ def attempt(url: str, image: bytes) -> int:
 
 
 def test_slow_and_half_closed_clients_do_not_block_others(start: Start, image: bytes) -> None:
-    server = limited(start, "max_requests=1", "receive_seconds=10", "max_bytes=200000")
+    server = limited(start, "max_requests=1", "receive_seconds=10", "idle_seconds=10")
     slow_heads = [opened(server) for _ in range(20)]
     slow_bodies = [opened(server) for _ in range(20)]
     for client in slow_heads:
@@ -87,7 +87,7 @@ def test_slow_and_half_closed_clients_do_not_block_others(start: Start, image: b
 
 
 def test_who_goes_on_sending_after_a_refusal_is_cut_off(start: Start) -> None:
-    server = limited(start, "receive_seconds=8", "max_bytes=1000000")
+    server = limited(start, "idle_seconds=8", "max_bytes=1000000")
     with opened(server) as sender:
         sender.sendall(head(server, "Content-Length: 5000000"))
         assert sender.recv(100).startswith(b"HTTP/1.1 413 ")  # before the body is sent

@@ -21,7 +21,7 @@ from luvli.errors import InputError, require
 from luvli.models import SUFFIXES, find_model
 from luvli.prediction.predictor import load
 from luvli.scale.cluster import connected
-from luvli.serving.settings import ServerSettings, is_loopback
+from luvli.serving.settings import LOOPBACK, ServerSettings
 
 NAME = "luvli"
 """the application's name on the cluster, which has one of it"""
@@ -149,7 +149,7 @@ def serve_on_ray(
         if status.applications or status.proxies:
             serve.shutdown()  # what an earlier command that was killed has left
         serve.start(
-            proxy_location="HeadOnly" if is_loopback(settings.host) else "EveryNode",
+            proxy_location="HeadOnly" if settings.host in LOOPBACK else "EveryNode",
             http_options={
                 "host": settings.host,
                 "port": port,

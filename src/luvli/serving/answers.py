@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import io
+import time
 from typing import Any
 
+import cv2
 import numpy as np
 import pydantic_core
-from PIL import Image
 
 from luvli import __version__
 from luvli.data.formats.csv import csv_text
 from luvli.drawing.faces import draw_faces
 from luvli.errors import InputError
 from luvli.faces import Faces
-from luvli.image.read import ImageArray
+from luvli.image.read import read_image
 from luvli.likelihood import family
 from luvli.markup import get_markup, is_markup
-from luvli.measures.measure import Measures, definitions
+from luvli.measures.measure import definitions
 from luvli.models import read_card
 from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.writers import record
-from luvli.serving.engine import Answer, Engine
-from luvli.serving.errors import Refused, unusable
+from luvli.prediction.writers import face_dicts, record
+from luvli.serving.engine import Engine, Job
+from luvli.serving.errors import Refused, refusal
 from luvli.serving.schema import FaceOptions, PredictQuery, parse_boxes
-from luvli.serving.upload import Upload, decode
+from luvli.serving.upload import Upload
 
 JSON, PNG, CSV = KINDS = ("application/json", "image/png", "text/csv")
 ANGLES = ("yaw", "pitch", "roll")
@@ -46,69 +46,76 @@ def answer_kind(accept: str) -> str:
             return media
         if media in ("*/*", "application/*", ""):
             return JSON
-    raise Refused(406, "not_acceptable", f"the answer can be one of {', '.join(KINDS)}.")
+    raise Refused("not_acceptable", f"the answer can be one of {', '.join(KINDS)}.")
 
 
 async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str) -> bytes:
     """Predict the faces of all images and write them."""
-    model = engine.model(query.model)
-    images = upload.images
+    start = time.monotonic()
+    model, images, limits = engine.model(query.model), upload.images, engine.settings.limits
     if kind == PNG and len(images) > 1:
-        raise unusable("a drawing is made of one image: send one, or ask for JSON.")
+        raise Refused("unusable", "a drawing is made of one image: send one, or ask for JSON.")
     text = query.boxes or upload.boxes
-    boxes = parse_boxes(text, len(images)) if text else [None] * len(images)
+    boxes = parse_boxes(text, len(images), limits.max_faces) if text else [None] * len(images)
     jobs = [
-        model.predict(name, data, rows, query.min_score)
-        for (name, data), rows in zip(images, boxes, strict=True)
+        model.predict(Job(image.data, rows, query.min_score))
+        for image, rows in zip(images, boxes, strict=True)
+        if not image.refused
     ]
-    answers = await asyncio.gather(*jobs, return_exceptions=True)
-    own_errors = kind == JSON and len(images) > 1
-    for one in answers:
-        if isinstance(one, BaseException) and not (own_errors and isinstance(one, Refused)):
-            raise one
-    if kind == JSON:
-        return await engine.in_thread(_write_json, answers, query)
+    predicted = iter(await asyncio.gather(*jobs))
+    results = [image.refused or next(predicted) for image in images]
+    faces = [each for each in results if isinstance(each, Faces)]
+    if len(faces) < len(results) and (kind != JSON or len(images) == 1):
+        raise next(each for each in results if isinstance(each, InputError))
     if kind == CSV:
-        return await engine.in_thread(_write_csv, answers)
-    # decoded a second time, so that no decoded image waits in memory for the network
-    image = await engine.in_thread(decode, images[0][1], engine.settings.limits, images[0][0])
-    return await engine.in_thread(_draw, image, answers[0], query.coverage)
+        return await engine.in_thread(write_csv, faces)
+    if kind == PNG:
+        return await engine.in_thread(write_drawing, images[0].data, faces[0], query.coverage)
+    about = {"model": model.name, "version": __version__}
+    about["timings"] = {"total": round((time.monotonic() - start) * 1e3, 3)}
+    return await engine.in_thread(write_json, results, upload, about, query, limits.max_faces)
 
 
-def _write_json(answers: list[Answer | Refused], query: PredictQuery) -> bytes:
-    bodies = [
-        one.body
-        if isinstance(one, Refused)
-        else {"faces": face_fields(one.faces, query), "version": __version__, **one.about}
-        for one in answers
-    ]
+def write_json(
+    results: list[Faces | InputError],
+    upload: Upload,
+    about: dict[str, Any],
+    options: FaceOptions,
+    max_faces: int,
+) -> bytes:
+    """An object for each image; the object alone if there is one image."""
+    bodies = []
+    for result, image in zip(results, upload.images, strict=True):
+        if isinstance(result, InputError):
+            bodies.append(refusal(result).body)
+            continue
+        size = {"width": image.size[0], "height": image.size[1]}
+        left_out = max(0, len(result) - max_faces)
+        faces = face_fields(result[:max_faces], options)
+        bodies.append({"faces": faces, **size, **about, "faces_left_out": left_out})
     return to_json(bodies if len(bodies) > 1 else bodies[0])
 
 
-def _write_csv(answers: list[Answer]) -> bytes:
-    rows = [Row(f"image-{number}", one.faces) for number, one in enumerate(answers, 1)]
+def write_csv(faces: list[Faces]) -> bytes:
+    """One table of the faces of all images."""
+    rows = [Row(f"image-{number}", each) for number, each in enumerate(faces, 1)]
     return csv_text([record(face, row) for row in rows for face in row.faces]).encode()
 
 
-def _draw(image: ImageArray, answer: Answer, coverage: float) -> bytes:
-    drawn = draw_faces(image, answer.faces, coverage=coverage, enlarge="readable")
-    stream = io.BytesIO()
-    Image.fromarray(drawn).save(stream, "PNG", compress_level=1)
-    return stream.getvalue()
+def write_drawing(data: bytes, faces: Faces, coverage: float) -> bytes:
+    """A PNG. The image is decoded again, so that none waits in memory for its faces."""
+    drawn = draw_faces(read_image(data), faces, coverage=coverage, enlarge="readable")
+    return cv2.imencode(".png", drawn[:, :, ::-1])[1].tobytes()
 
 
 def face_fields(faces: Faces, options: FaceOptions) -> list[dict[str, Any]]:
     """The JSON objects of faces, with what the options add."""
-    fields = faces.to_dicts()
+    fields = face_dicts(faces, options.measures)
     if options.regions and faces.regions is not None:
         levels = faces.regions.levels.tolist()
         for radii, one in zip(faces.regions.radii, fields, strict=True):
             finite = np.where(np.isfinite(radii), radii, np.nan)  # JSON has no infinity
             one["guaranteed"] = {"levels": levels, "radii": finite.T.round(4).tolist()}
-    if options.measures:
-        measures = faces.measures
-        for i, one in enumerate(fields):
-            one["measures"] = Measures({name: m[i] for name, m in measures.items()}).to_dict()
     return fields
 
 
@@ -118,25 +125,16 @@ def describe_model(predictor: Predictor) -> dict[str, Any]:
     quantile = family(info.likelihood).radius_quantile
     units = {each.name: each.unit for each in definitions(config.markup)}
     about: dict[str, Any] = {
-        "name": info.name,
-        "version": info.version,
-        "licence": info.licence,
-        "landmarks": config.landmarks,
-        "markup": config.markup,
-        "likelihood": info.likelihood,
-        "visibility_trained": config.visibility_trained,
+        **{name: getattr(info, name) for name in ("name", "version", "licence", "likelihood")},
+        **{name: getattr(config, name) for name in ("landmarks", "markup", "visibility_trained")},
         "calibrated": info.calibration is not None,
         "radius": {str(p): round(float(quantile(p / 100)), 6) for p in COVERAGES},
         "measures": units | dict.fromkeys(ANGLES, "degrees") if units else {},
     }
     if is_markup(config.markup):
         markup = get_markup(config.markup)
-        about |= {
-            "names": list(markup.names),
-            "groups": {name: list(members) for name, members in markup.groups.items()},
-            "edges": [list(edge) for edge in markup.edges],
-            "schematic": markup.schematic.round(4).tolist(),
-        }
+        about |= {name: getattr(markup, name) for name in ("names", "groups", "edges")}
+        about["schematic"] = markup.schematic.round(4).tolist()
     try:
         card = read_card(info.name)
     except InputError:

@@ -7,41 +7,142 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Query, Request, WebSocket
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 
 from luvli import __version__
 from luvli.errors import InputError
 from luvli.serving.answers import answer, answer_kind, describe_model, to_json
-from luvli.serving.engine import Engine
-from luvli.serving.errors import Refused, busy, refusal, unusable
+from luvli.serving.engine import Engine, Take
+from luvli.serving.errors import Refused, refusal
 from luvli.serving.guard import Guard
 from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody, PredictQuery, first_problem
 from luvli.serving.settings import PAGE
 from luvli.serving.stream import serve_stream
-from luvli.serving.upload import Admission, Hold, read_body, read_upload
+from luvli.serving.upload import read_body, read_upload
 
-_FILE = {"type": "string", "format": "binary"}
-_FORM = {
+TEXT = {"schema": {"type": "string"}}
+FILE = {"type": "string", "format": "binary"}
+FORM = {
     "type": "object",
-    "properties": {"image": {"type": "array", "items": _FILE}, "boxes": {"type": "string"}},
+    "properties": {"image": {"type": "array", "items": FILE}, "boxes": {"type": "string"}},
 }
 PREDICT_BODY = {
     "required": True,
     "description": "The bytes of one image, or a form with one or several files.",
-    "content": {"image/*": {"schema": _FILE}, "multipart/form-data": {"schema": _FORM}},
+    "content": {"image/*": {"schema": FILE}, "multipart/form-data": {"schema": FORM}},
 }
 PREDICT_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"image/png": {"schema": _FILE}, "text/csv": {"schema": {"type": "string"}}}},
+    200: {"content": {"image/png": {"schema": FILE}, "text/csv": TEXT}},
     "4XX": {"model": ErrorBody, "description": "A request that cannot be answered as it is."},
     503: {"model": ErrorBody, "description": "The server is busy; see Retry-After."},
 }
-READY_RESPONSES: dict[int | str, dict[str, Any]] = {
-    503: {"description": "Not ready.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-}
+router = APIRouter()
+
+
+def engine_of(connection: HTTPConnection) -> Engine:
+    """The engine of the application that a request came to."""
+    engine: Engine = connection.app.state.engine
+    return engine
+
+
+Served = Annotated[Engine, Depends(engine_of)]
+
+
+async def memory_of(engine: Served) -> AsyncIterator[Take]:
+    """What a request holds in memory, until its answer has been sent."""
+    with engine.memory.share() as take:
+        yield take
+
+
+@router.post(
+    "/v1/predict",
+    summary="Find the faces of an image, or of several",
+    response_model=ImageBody | list[ImageBody | ErrorBody],
+    response_description="The faces; for several images a list of such objects, in order.",
+    responses=PREDICT_RESPONSES,
+    openapi_extra={"requestBody": PREDICT_BODY},
+)
+async def predict(
+    request: Request,
+    query: Annotated[PredictQuery, Query()],
+    engine: Served,
+    take: Annotated[Take, Depends(memory_of)],
+) -> Response:
+    limits = engine.settings.limits
+    kind = answer_kind(request.headers.get("accept", "*/*"))
+    engine.model(query.model)  # refuses an unknown one before the body is read
+    body = await read_body(request, take, limits)
+    try:
+        with engine.places.share() as take_place:
+            take_place(1)
+            async with asyncio.timeout(limits.request_seconds):
+                upload = await engine.in_thread(read_upload, request.headers, body, limits)
+                content = await answer(engine, upload, query, kind)
+    except TimeoutError:
+        words = f"the answer took longer than {limits.request_seconds:g} seconds: try again."
+        raise Refused("busy", words) from None
+    take(len(content))
+    return Response(content, media_type=kind)
+
+
+@router.get("/v1/models", response_model=ModelsBody, summary="The models and the limits")
+async def models(engine: Served) -> Response:
+    described = [describe_model(model.predictor) for model in engine.models.values()]
+    limits = engine.settings.limits.model_dump()
+    body = {"models": described, "limits": limits, "version": __version__}
+    return Response(to_json(body), media_type="application/json")
+
+
+@router.websocket("/v1/stream")
+async def stream(websocket: WebSocket, engine: Served) -> None:
+    await serve_stream(websocket, engine)
+
+
+@router.get("/healthz", summary="Whether the process is alive", response_class=PlainTextResponse)
+async def health() -> str:
+    return "ok\n"
+
+
+@router.get(
+    "/readyz",
+    summary="Whether it takes requests",
+    response_class=PlainTextResponse,
+    responses={503: {"description": "Not ready.", "content": {"text/plain": TEXT}}},
+)
+async def readiness(engine: Served) -> Response:
+    status, words = (200, "ready\n") if engine.ready else (503, "not ready\n")
+    return PlainTextResponse(words, status)
+
+
+@router.get("/metrics", summary="Counters for Prometheus", response_class=PlainTextResponse)
+async def metrics(engine: Served) -> Response:
+    return Response(engine.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> FileResponse:
+    return FileResponse(PAGE / "index.html")
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs() -> FileResponse:
+    return FileResponse(PAGE / "docs.html")
+
+
+async def refuse(_: Request, error: Exception) -> Response:
+    """The answer to what went wrong with a request."""
+    if isinstance(error, HTTPException):
+        code = "not_allowed" if error.status_code == 405 else "not_found"
+        error = Refused(code, f"{error.detail}.")
+    elif isinstance(error, RequestValidationError):
+        error = Refused("unusable", first_problem(error.errors(), PredictQuery))
+    assert isinstance(error, InputError)
+    return refusal(error).response()
 
 
 def create_app(engine: Engine) -> FastAPI:
@@ -60,92 +161,12 @@ def create_app(engine: Engine) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        exception_handlers=dict.fromkeys(
+            (InputError, RequestValidationError, HTTPException), refuse
+        ),
     )
+    app.state.engine = engine
     app.add_middleware(Guard, settings=engine.settings, metrics=engine.metrics)
-    _add_api(app, engine)
-    _add_page(app)
-
-    async def refuse(_: Request, error: Exception) -> Response:
-        if isinstance(error, HTTPException):
-            code = "not_allowed" if error.status_code == 405 else "not_found"
-            error = Refused(error.status_code, code, f"{error.detail}.")
-        elif isinstance(error, RequestValidationError):
-            error = unusable(first_problem(error.errors(), PredictQuery))
-        assert isinstance(error, InputError)
-        return refusal(error).response()
-
-    for kind in (InputError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, refuse)
-    return app
-
-
-def _add_api(app: FastAPI, engine: Engine) -> None:
-    limits = engine.settings.limits
-    admission = Admission(limits, engine.metrics)
-
-    @app.post(
-        "/v1/predict",
-        summary="Find the faces of an image, or of several",
-        response_model=ImageBody | list[ImageBody | ErrorBody],
-        response_description="The faces; for several images a list of such objects, in order.",
-        responses=PREDICT_RESPONSES,
-        openapi_extra={"requestBody": PREDICT_BODY},
-    )
-    async def predict(
-        request: Request,
-        query: Annotated[PredictQuery, Query()],
-        hold: Annotated[Hold, Depends(admission.memory)],
-    ) -> Response:
-        kind = answer_kind(request.headers.get("accept", "*/*"))
-        engine.model(query.model)  # refuses an unknown one before the body is read
-        body = await read_body(request, hold, limits)
-        try:
-            with admission.place():
-                async with asyncio.timeout(limits.request_seconds):
-                    upload = await engine.in_thread(read_upload, request.headers, body, limits)
-                    content = await answer(engine, upload, query, kind)
-        except TimeoutError:
-            seconds = f"{limits.request_seconds:g} seconds"
-            raise busy(f"the answer took longer than {seconds}: try again.") from None
-        hold(len(content))
-        return Response(content, media_type=kind)
-
-    @app.get("/v1/models", response_model=ModelsBody, summary="The models and the limits")
-    async def models() -> Response:
-        described = [describe_model(model.predictor) for model in engine.models.values()]
-        body = {"models": described, "limits": limits.model_dump(), "version": __version__}
-        return Response(to_json(body), media_type="application/json")
-
-    @app.websocket("/v1/stream")
-    async def stream(websocket: WebSocket) -> None:
-        await serve_stream(websocket, engine)
-
-    text: dict[str, Any] = {"response_class": PlainTextResponse}
-
-    @app.head("/healthz", include_in_schema=False)  # what some load balancers ask with
-    @app.get("/healthz", summary="Whether the process is alive", **text)
-    async def health() -> str:
-        return "ok\n"
-
-    @app.head("/readyz", include_in_schema=False)
-    @app.get("/readyz", summary="Whether it takes requests", responses=READY_RESPONSES, **text)
-    async def readiness() -> Response:
-        status, words = (200, "ready\n") if engine.ready else (503, "not ready\n")
-        return PlainTextResponse(words, status)
-
-    @app.get("/metrics", summary="Counters for Prometheus", **text)
-    async def metrics() -> Response:
-        return Response(engine.metrics.text(), media_type="text/plain; version=0.0.4")
-
-
-def _add_page(app: FastAPI) -> None:
-    @app.head("/", include_in_schema=False)
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html")
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> FileResponse:
-        return FileResponse(PAGE / "docs.html")
-
+    app.include_router(router)
     app.mount("/page", StaticFiles(directory=PAGE))
+    return app

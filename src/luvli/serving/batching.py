@@ -1,15 +1,14 @@
-"""Micro-batching: the images of concurrent requests share one call of the network.
+"""Micro-batching: the images of concurrent requests share one call of the model.
 
-One call runs at a time. Images that arrive while it runs go together into the next call. When the
-network is free, an image waits for others only if some are being prepared, and at most `max_wait`
-seconds: a lone client never waits.
+One call runs at a time. Images that arrive while it runs go together into the next call, so a lone
+client never waits. With `max_wait` a call also waits for images that may come.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
@@ -34,19 +33,13 @@ class Batcher(Generic[Item, Answered]):
         self._thread = thread
         self._max_batch = max_batch
         self._max_wait = max_wait
-        self._expected = 0
         self._queue: asyncio.Queue[tuple[Item, asyncio.Future[Answered]]] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
 
-    async def __call__(self, preparing: Awaitable[Item]) -> Answered:
-        """The output of the item that `preparing` gives; that of a cancelled caller is skipped."""
+    async def __call__(self, item: Item) -> Answered:
+        """The output of an item; that of a cancelled caller is skipped."""
         loop = asyncio.get_running_loop()
         self._worker = self._worker or loop.create_task(self._work())
-        self._expected += 1
-        try:
-            item = await preparing
-        finally:
-            self._expected -= 1
         future: asyncio.Future[Answered] = loop.create_future()
         self._queue.put_nowait((item, future))
         return await future
@@ -73,6 +66,6 @@ class Batcher(Generic[Item, Answered]):
         batch = [await self._queue.get()]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._max_wait):
-                while len(batch) < self._max_batch and (self._expected or not self._queue.empty()):
+                while len(batch) < self._max_batch:
                     batch.append(await self._queue.get())
         return batch

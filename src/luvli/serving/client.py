@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import random
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
+import cv2
 import httpx
 import numpy as np
-from PIL import Image
 from pydantic_core import from_json, to_json
 
 from luvli.errors import InputError
@@ -23,6 +22,7 @@ from luvli.image.source import AnyImage, plain_source
 from luvli.measures.measure import Measure, Measures
 
 T = TypeVar("T")
+LOCAL = "http://127.0.0.1:8000"
 AGAIN = (0, 408, 429, 500, 502, 503, 504)
 """statuses after which a request is sent again, because it changes nothing; 0: no answer"""
 
@@ -36,9 +36,8 @@ class ServerError(RuntimeError):
 
 
 class Prediction(NamedTuple):
-    """The faces of one image, their measures if asked for, and `timings` in milliseconds; of a
-    stream also the number of the frame, numbers that stay with the faces, and how many frames so
-    far were `dropped` for a newer one."""
+    """The faces of one image; `timings` in milliseconds. A stream also gives `frame` and `tracks`,
+    the numbers of the frame and of its faces, and how many frames it has `dropped`."""
 
     faces: Faces
     width: int
@@ -53,30 +52,24 @@ class Prediction(NamedTuple):
     dropped: int = 0
 
 
-def parse(fields: Any) -> Any:
-    """A `Prediction` from the JSON of an answer, or the `ServerError` in its place."""
+def parse(fields: Any, errors: str = "raise") -> Any:
+    """A `Prediction` from the JSON of an answer; an error in its place is raised or returned."""
     if "error" in fields:
-        return ServerError(422, **fields["error"])
+        error = ServerError(422, **fields["error"])
+        if errors == "return":
+            return error
+        raise error
     parts = [face["measures"] for face in fields["faces"] if "measures" in face]
     measures = [Measures({name: Measure(**m) for name, m in part.items()}) for part in parts]
     faces = Faces.from_dicts(fields["faces"])
     return Prediction(**{**fields, "faces": faces, "measures": measures or None})
 
 
-def accepted(answer: Any) -> Any:
-    """The prediction; raises the error that stands in its place."""
-    if isinstance(answer, ServerError):
-        raise answer
-    return answer
-
-
 def encode(image: AnyImage) -> bytes:
     """The bytes of an image file; of arrays a PNG, which loses nothing."""
     source = plain_source(image)
     if isinstance(source, np.ndarray):
-        stream = io.BytesIO()
-        Image.fromarray(from_array(source)).save(stream, "PNG", compress_level=1)
-        return stream.getvalue()
+        return cv2.imencode(".png", from_array(source)[:, :, ::-1])[1].tobytes()
     try:
         return source if isinstance(source, bytes) else Path(source).read_bytes()
     except OSError as error:
@@ -84,31 +77,24 @@ def encode(image: AnyImage) -> bytes:
 
 
 class AsyncClient:
-    """Talks to one server. An image is what `luvli.predict` takes; options are those of the server:
-    `boxes`, `model`, `min_score`, `measures`."""
+    """Talks to one server. Images are what `luvli.predict` takes, options those of the server."""
 
-    def __init__(
-        self, url: str = "http://127.0.0.1:8000", token: str | None = None,
-        timeout: float = 60.0, retries: int = 5,
-    ) -> None:  # fmt: skip
+    def __init__(self, url: str = LOCAL, token: str = "", timeout: float = 60, retries: int = 5):
         """`timeout` in seconds for each attempt; `retries` after the first attempt."""
         if not url.startswith(("http://", "https://")):
             raise InputError(f"{url!r} is not the address of a server: write http://host:port.")
         self._url, self._retries = url.rstrip("/"), retries
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.AsyncClient(headers=headers, timeout=timeout, trust_env=False)
-        address = f"{self._url.replace('http', 'ws', 1)}/v1/stream"
-        self.socket: Any = {"uri": address, "additional_headers": headers, "max_size": None}
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.AsyncClient(headers=self._headers, timeout=timeout, trust_env=False)
 
-    async def predict(self, image: AnyImage, **options: Any) -> Prediction:
+    async def predict(self, image: AnyImage, boxes: Any = None, **options: Any) -> Prediction:
         """The faces of one image."""
-        if options.get("boxes") is not None:
-            options["boxes"] = [options["boxes"]]
-        (prediction,) = await self.predict_many([image], **options)
-        return prediction  # type: ignore[no-any-return]
+        rows = None if boxes is None else [boxes]
+        prediction: Prediction = (await self.predict_many([image], rows, **options))[0]
+        return prediction
 
     async def predict_many(
-        self, images: Sequence[AnyImage], errors: str = "raise", boxes: Any = None, **options: Any
+        self, images: Sequence[AnyImage], boxes: Any = None, errors: str = "raise", **options: Any
     ) -> list[Any]:
         """A `Prediction` of each image, from one request; `boxes` has a list for each. An image
         that cannot be used raises `ServerError`, or, with errors="return", has it in its place."""
@@ -117,8 +103,7 @@ class AsyncClient:
             options["boxes"] = to_json(boxes[0] if one else boxes, fallback=list).decode()
         body: Any = {"content": files[0]} if one else {"files": [("image", f) for f in files]}
         answer = await self._send("POST", "/v1/predict", params=options, **body)
-        predictions = [parse(each) for each in ([answer] if one else answer)]
-        return predictions if errors == "return" else [accepted(each) for each in predictions]
+        return [parse(each, errors) for each in ([answer] if one else answer)]
 
     async def models(self) -> list[dict[str, Any]]:
         """The served models, with name, landmarks, licence and more."""
@@ -128,33 +113,32 @@ class AsyncClient:
         """A `Prediction` of each frame, tracked and smoothed. Options: `StreamOptions`."""
         from websockets.asyncio.client import connect
 
-        async with connect(**self.socket) as socket:
+        address, images = f"{self._url.replace('http', 'ws', 1)}/v1/stream", iter(frames)
+        async with connect(address, additional_headers=self._headers, max_size=None) as socket:
             await socket.send(to_json(options).decode())
-            for frame in frames:
+            # in a thread: a camera takes its time
+            while (frame := await asyncio.to_thread(next, images, None)) is not None:
                 await socket.send(encode(frame))
-                yield accepted(parse(from_json(await socket.recv())))
+                yield parse(from_json(await socket.recv()))
 
     async def _send(self, method: str, path: str, **request: Any) -> Any:
         """The answer's JSON; asked for again where the server is busy or the connection lost."""
-        attempt = 0
-        while True:
-            status, code, message = 0, "unreachable", "no answer from the server"
+        for attempt in range(self._retries + 1):
+            if attempt:  # not all clients at the same time
+                await asyncio.sleep(min(0.1 * 2**attempt, 10) * random.uniform(0.75, 1.25))
             try:
                 answer = await self._http.request(method, self._url + path, **request)
                 if answer.is_success:
                     return answer.json()
-                status, code = answer.status_code, "unknown"
-                message = f"the server answered with status {status}."
-                code, message = answer.json()["error"].values()
-            except httpx.TransportError as error:
-                message = f"{message}: {error}."
-            except (ValueError, LookupError, TypeError, AttributeError):
-                pass  # of a proxy before the server
-            if attempt == self._retries or status not in AGAIN or code == "internal":
-                raise ServerError(status, code, message)
-            # not all clients at the same time
-            await asyncio.sleep(min(0.2 * 2**attempt, 10) * random.uniform(0.75, 1.25))
-            attempt += 1
+                error = ServerError(answer.status_code, **answer.json()["error"])
+            except httpx.TransportError as lost:
+                error = ServerError(0, "unreachable", f"no answer from the server: {lost}.")
+            except (ValueError, LookupError, TypeError):  # of a proxy before the server
+                words = f"the server answered with status {answer.status_code}."
+                error = ServerError(answer.status_code, "unknown", words)
+            if error.status not in AGAIN:
+                break
+        raise error
 
     async def __aenter__(self) -> Self:
         return self
@@ -164,7 +148,7 @@ class AsyncClient:
 
 
 class Client:
-    """The same without asyncio: an `AsyncClient` in a thread of its own. Threads can share it.
+    """An `AsyncClient` for programs without asyncio, in a thread of its own. Threads can share it.
 
     with Client("http://127.0.0.1:8000") as client:
         faces = client.predict("photo.jpg").faces
@@ -177,8 +161,8 @@ class Client:
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()
 
-    def predict(self, image: AnyImage, **options: Any) -> Prediction:
-        return self._run(self._client.predict(image, **options))
+    def predict(self, image: AnyImage, *args: Any, **options: Any) -> Prediction:
+        return self._run(self._client.predict(image, *args, **options))
 
     def predict_many(self, images: Sequence[AnyImage], *args: Any, **options: Any) -> list[Any]:
         return self._run(self._client.predict_many(images, *args, **options))
@@ -187,13 +171,13 @@ class Client:
         return self._run(self._client.models())
 
     def stream(self, frames: Iterable[AnyImage], **options: Any) -> Iterator[Prediction]:
-        from websockets.sync.client import connect
+        predictions = self._client.stream(frames, **options)
 
-        with connect(**self._client.socket) as socket:  # frames may come from the caller's thread
-            socket.send(to_json(options).decode())
-            for frame in frames:
-                socket.send(encode(frame))
-                yield accepted(parse(from_json(socket.recv())))
+        async def following() -> Prediction | None:
+            return await anext(predictions, None)
+
+        while (prediction := self._run(following())) is not None:
+            yield prediction
 
     def __enter__(self) -> Self:
         return self

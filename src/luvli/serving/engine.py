@@ -1,41 +1,96 @@
-"""The work of the server: images are prepared in threads, faces share calls of the network."""
+"""What outlives a request: the models with their queues, the threads, the limits."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import cv2
 import numpy as np
+from prometheus_client import Gauge
 
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.image.box import Box
-from luvli.image.photograph import Photograph
-from luvli.prediction.cropped import CroppedFaces
 from luvli.prediction.predictor import Predictor, load
 from luvli.serving.batching import Batcher
-from luvli.serving.errors import Refused, too_large, unusable
+from luvli.serving.errors import Refused
 from luvli.serving.metrics import Metrics
 from luvli.serving.settings import ServerSettings
-from luvli.serving.upload import checked_opener, refused_input
 
 T = TypeVar("T")
-_Rows = Sequence[Sequence[float]]
-"""boxes as x0, y0, x1, y1"""
-_Prepared = tuple[CroppedFaces, dict[str, Any]]
-"""of one image: its crops, and what `Answer.about` has"""
+Take = Callable[[int], None]
+"""takes so much more of a budget, or refuses the request"""
 
 
-class Answer(NamedTuple):
-    """The faces of one image."""
+class Budget:
+    """Something that all requests of a process share; whoever asks for more than is left is
+    refused."""
 
-    faces: Faces
-    about: dict[str, Any]
-    """width, height, model, faces_left_out, timings: as they are sent"""
+    def __init__(self, total: int, used: Gauge) -> None:
+        self._left, self._used = total, used
+
+    @contextmanager
+    def share(self) -> Iterator[Take]:
+        """What one request takes, given back at the end of the block."""
+        taken = 0
+
+        def take(count: int) -> None:
+            nonlocal taken
+            if count > self._left:
+                raise Refused("busy", "the server is busy: try again in a moment.")
+            self._left -= count
+            taken += count
+            self._used.inc(count)
+
+        try:
+            yield take
+        finally:
+            self._left += taken
+            self._used.dec(taken)
+
+
+class Job(NamedTuple):
+    """One image: the bytes of its file, boxes if there are any, and the detector's threshold."""
+
+    data: bytes
+    boxes: list[Box] | None
+    min_score: float
+
+
+class ServedModel:
+    """A loaded model with its queue."""
+
+    def __init__(self, predictor: Predictor, settings: ServerSettings, metrics: Metrics) -> None:
+        self.predictor = predictor
+        self.name = predictor.info.name
+        self.thread = ThreadPoolExecutor(1, f"model-{self.name}")
+        self._metrics = metrics
+        limits = settings.limits
+        self.predict: Batcher[Job, Faces | InputError] = Batcher(
+            self._predict, self.thread, limits.max_batch, limits.patience_ms / 1e3
+        )
+
+    def _predict(self, jobs: list[Job]) -> list[Faces | InputError]:
+        """The faces of several images, as the library predicts them; in the model's thread."""
+        alike: dict[tuple[bool, float], list[int]] = {}
+        for i, job in enumerate(jobs):
+            alike.setdefault((job.boxes is None, job.min_score), []).append(i)
+        results: dict[int, Faces | InputError] = {}
+        with self._metrics.batch_seconds.time():
+            for (detects, min_score), which in alike.items():
+                boxes = None if detects else [jobs[i].boxes or [] for i in which]
+                data = [jobs[i].data for i in which]
+                faces = self.predictor.predict_sources(data, boxes, min_score)
+                results |= zip(which, faces, strict=True)
+        count = sum(len(faces) for faces in results.values() if isinstance(faces, Faces))
+        self._metrics.images.inc(len(jobs))
+        self._metrics.faces.inc(count)
+        self._metrics.batch_faces.observe(count)
+        return [results[i] for i in range(len(jobs))]
 
 
 class Engine:
@@ -45,20 +100,21 @@ class Engine:
         self.settings = settings
         self.metrics = Metrics()
         self.ready = False
-        self.streams = 0
-        """open streams"""
-        self.threads = ThreadPoolExecutor(settings.threads, "prepare")
-        models = [ServedModel(load(m, threads=settings.threads), self) for m in settings.models]
-        self.models = {model.name: model for model in models}
-        if len(self.models) < len(models):
-            names = ", ".join(model.name for model in models)
+        self.places = Budget(settings.limits.max_requests, self.metrics.in_flight)
+        self.memory = Budget(settings.limits.max_buffered_bytes, self.metrics.buffered)
+        self.streams = Budget(settings.limits.max_streams, self.metrics.streams)
+        self.threads = ThreadPoolExecutor(settings.threads, "images")
+        loaded = [load(model, threads=settings.threads) for model in settings.models]
+        self.models = {one.info.name: ServedModel(one, settings, self.metrics) for one in loaded}
+        if len(self.models) < len(loaded):
+            names = ", ".join(one.info.name for one in loaded)
             raise InputError(f"two of the models have one name ({names}): serve one of them.")
 
     def model(self, name: str | None) -> ServedModel:
         """A model by its name; the first one by default."""
         if name and name not in self.models:
             known = ", ".join(self.models)
-            raise Refused(404, "unknown_model", f"there is no such model: choose one of {known}.")
+            raise Refused("unknown_model", f"there is no such model: choose one of {known}.")
         return self.models[name] if name else next(iter(self.models.values()))
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -79,66 +135,3 @@ class Engine:
         self.ready = False
         for executor in (self.threads, *(model.thread for model in self.models.values())):
             executor.shutdown(cancel_futures=True)
-
-
-class ServedModel:
-    """A loaded model with its queue."""
-
-    def __init__(self, predictor: Predictor, engine: Engine) -> None:
-        self.predictor = predictor
-        self.name = predictor.info.name
-        self.thread = ThreadPoolExecutor(1, f"network-{self.name}")
-        self._engine = engine
-        self._limits = limits = engine.settings.limits
-        self._batcher: Batcher[_Prepared, Answer] = Batcher(
-            self._forward, self.thread, limits.max_batch, limits.patience_ms / 1e3
-        )
-
-    async def predict(self, *image: Any) -> Answer:
-        """The faces of one image; takes what `_prepare` takes."""
-        start = time.monotonic()
-        answer = await self._batcher(self._engine.in_thread(self._prepare, *image))
-        total, timings = (time.monotonic() - start) * 1e3, answer.about["timings"]
-        timings["network"] = round(total - sum(timings.values()), 3)
-        timings["total"] = round(total, 3)
-        self._engine.metrics.images.inc()
-        self._engine.metrics.faces.inc(len(answer.faces))
-        return answer
-
-    def _prepare(self, name: str, data: bytes, rows: _Rows | None, min_score: float) -> _Prepared:
-        """Decode, detect and crop; runs in a thread."""
-        limit, predictor = self._limits.max_faces, self.predictor
-        photograph = Photograph(data, checked_opener(data, self._limits, name))
-        start = time.monotonic()
-        with refused_input(name):
-            if rows is None:
-                predictor.detector_view(photograph)  # decodes as much as the detector needs
-            decoded = time.monotonic()
-            if rows is None:
-                boxes = predictor.find(photograph, min_score=min_score)
-            else:
-                boxes = _boxes(rows, limit)
-            timings = {
-                "decode": round((decoded - start) * 1e3, 3),
-                "detect": round((time.monotonic() - decoded) * 1e3, 3),
-            }
-            cropped = predictor.preprocess(photograph, boxes[:limit])
-            width, height = photograph.size
-        about = {"width": width, "height": height, "model": self.name, "timings": timings}
-        return cropped, {**about, "faces_left_out": max(0, len(boxes) - limit)}
-
-    def _forward(self, images: list[_Prepared]) -> list[Answer]:
-        """The faces of several images through the network; runs in the model's thread."""
-        with self._engine.metrics.network_seconds.time():
-            faces = self.predictor.predict_cropped([cropped for cropped, _ in images])
-        self._engine.metrics.batch_faces.observe(sum(map(len, faces)))
-        return [Answer(each, about) for each, (_, about) in zip(faces, images, strict=True)]
-
-
-def _boxes(rows: _Rows, limit: int) -> list[Box]:
-    if len(rows) > limit:
-        raise too_large(f"there are {len(rows)} boxes, the limit is {limit}.")
-    try:
-        return [Box(*row) for row in rows]
-    except InputError as error:
-        raise unusable(f"the boxes cannot be used: {error}") from error

@@ -6,15 +6,21 @@ from fastapi.responses import JSONResponse
 
 from luvli.errors import InputError
 
+STATUS = {
+    "bad_request": 400, "token_missing": 401, "token_wrong": 401, "other_site": 403,
+    "not_found": 404, "unknown_model": 404, "not_allowed": 405, "not_acceptable": 406, "slow": 408,
+    "too_large": 413, "not_an_image": 415, "wrong_host": 421, "unusable": 422, "internal": 500,
+    "busy": 503,
+}  # fmt: skip
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 
 
 class Refused(InputError):
-    """A request that is refused, and why; the message never quotes the image."""
+    """A request that is refused: a code of `STATUS`, and a sentence that never quotes the image."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
-        self.status = status
+        self.status = STATUS[code]
         self.body = {"error": {"code": code, "message": message}}
 
     def response(self) -> JSONResponse:
@@ -24,19 +30,4 @@ class Refused(InputError):
 
 def refusal(error: InputError) -> Refused:
     """The answer to any bad input."""
-    return error if isinstance(error, Refused) else unusable(str(error))
-
-
-def busy(message: str = "the server is busy: try again in a moment.") -> Refused:
-    """503: a limit of the server as a whole is reached."""
-    return Refused(503, "busy", message)
-
-
-def too_large(message: str) -> Refused:
-    """413: more than one request may hold."""
-    return Refused(413, "too_large", message)
-
-
-def unusable(message: str) -> Refused:
-    """422: an image or an option that cannot be used."""
-    return Refused(422, "unusable", message)
+    return error if isinstance(error, Refused) else Refused("unusable", str(error))

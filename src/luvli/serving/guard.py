@@ -6,14 +6,14 @@ import hmac
 import logging
 import time
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
 from luvli.serving.errors import Refused
 from luvli.serving.metrics import Metrics
-from luvli.serving.settings import ServerSettings, is_loopback
+from luvli.serving.settings import LOOPBACK, ServerSettings
 
 log = logging.getLogger("luvli.serving")
 
@@ -45,14 +45,17 @@ class Guard:
         self._metrics = metrics
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        refused = None if scope["type"] == "lifespan" else self._refusal(scope)
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
-        elif scope["type"] == "websocket" and self._refusal(scope) is not None:
+            if scope["method"] == "HEAD":  # some load balancers ask so; uvicorn leaves the body out
+                scope = {**scope, "method": "GET"}
+            await self._http(refused.response() if refused else self.app, scope, receive, send)
+        elif refused:
             await send({"type": "websocket.close"})  # before it was accepted: answered with 403
         else:
             await self.app(scope, receive, send)
 
-    async def _http(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _http(self, app: Any, scope: Any, receive: Any, send: Any) -> None:
         start, status = time.monotonic(), 0
 
         async def send_guarded(message: Any) -> None:
@@ -70,14 +73,13 @@ class Guard:
             await send({**message, "body": body} if body else message)
 
         try:
-            refused = self._refusal(scope)
-            await (refused.response() if refused else self.app)(scope, receive, send_guarded)
+            await app(scope, receive, send_guarded)
         except ClientDisconnect:
             pass
         except Exception:
             log.exception("internal error")
             if not status:
-                error = Refused(500, "internal", "something went wrong on the server.")
+                error = Refused("internal", "something went wrong on the server.")
                 await error.response()(scope, receive, send_guarded)
         path = scope["path"] if scope["path"] in ("/v1/predict", "/v1/models") else "other"
         self._metrics.requests.labels(path, status or 499).inc()
@@ -91,12 +93,12 @@ class Guard:
             open_to_all = path in OPEN_PATHS or path.startswith("/page/")
             return None if open_to_all else self._token_refusal(headers)
         host = headers.get("host", "")
-        if is_loopback(self._settings.host) and not is_loopback(_host_name(host)):
+        if self._settings.host in LOOPBACK and _split(f"//{host}").hostname not in LOOPBACK:
             # a name that an attacker has pointed to this machine (DNS rebinding)
-            return Refused(421, "wrong_host", "this server answers to localhost only.")
+            return Refused("wrong_host", "this server answers to localhost only.")
         other_site = headers.get("sec-fetch-site") == "cross-site" and path.startswith("/v1/")
-        if other_site or ("origin" in headers and _authority(headers["origin"]) != host):
-            return Refused(403, "other_site", "requests of other web sites are not answered.")
+        if other_site or ("origin" in headers and _split(headers["origin"]).netloc != host):
+            return Refused("other_site", "requests of other web sites are not answered.")
         return None
 
     def _token_refusal(self, headers: Headers) -> Refused | None:
@@ -106,24 +108,17 @@ class Guard:
             words = headers.get("sec-websocket-protocol", "").replace(" ", "").split(",")
             token = next((word[7:] for word in words if word.startswith("bearer.")), "")
         if not token:
-            return Refused(401, "token_missing", "this server asks for a bearer token.")
+            return Refused("token_missing", "this server asks for a bearer token.")
         data = token.strip().encode("latin-1")
         # all of them are compared, so that the time says nothing
         if sum(hmac.compare_digest(data, known.encode()) for known in self._settings.tokens):
             return None
-        return Refused(401, "token_wrong", "the bearer token is wrong: ask for a valid one.")
+        return Refused("token_wrong", "the bearer token is wrong: ask for a valid one.")
 
 
-def _authority(origin: str) -> str:
-    """Host and port of an Origin header; nothing of one that is no address."""
+def _split(url: str) -> SplitResult:
+    """The parts of an address; none of what is no address."""
     try:
-        return urlsplit(origin).netloc
+        return urlsplit(url)
     except ValueError:
-        return ""
-
-
-def _host_name(host: str) -> str:
-    """The name in a Host header, without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0][1:]
-    return host.rpartition(":")[0] or host
+        return urlsplit("")

@@ -34,7 +34,7 @@ class Metrics:
         self.buffered = Gauge("buffered_bytes", "bytes of bodies and answers in memory", **alive)
         self.streams = Gauge("streams", "open streams", **alive)
         self.request_seconds = Histogram("request_seconds", "time of a prediction", **seconds)
-        self.network_seconds = Histogram("network_seconds", "time of a network call", **seconds)
+        self.batch_seconds = Histogram("batch_seconds", "time of a call of the model", **seconds)
         self.batch_faces = Histogram("batch_faces", "faces in a call", buckets=FACES, **here)
         Gauge("info", "processes by version", ("version",), **alive).labels(__version__).set(1)
         if METRICS_FOLDER not in os.environ:

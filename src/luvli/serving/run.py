@@ -21,7 +21,7 @@ from uvicorn.supervisors import Multiprocess
 from luvli.errors import InputError
 from luvli.serving.app import create_app
 from luvli.serving.engine import Engine
-from luvli.serving.settings import METRICS_FOLDER, Limits, ServerSettings
+from luvli.serving.settings import METRICS_FOLDER, ServerSettings
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -41,6 +41,12 @@ def open_socket(host: str, port: int) -> socket.socket:
     return opened
 
 
+def server_app(settings: ServerSettings) -> FastAPI:
+    """The application of one process."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    return create_app(Engine(settings))
+
+
 def serve(settings: ServerSettings, listening: socket.socket, workers: int = 1) -> None:
     """Serve until SIGTERM or SIGINT; requests in flight are answered first."""
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -53,7 +59,7 @@ def serve(settings: ServerSettings, listening: socket.socket, workers: int = 1) 
         factory=workers > 1,
         workers=workers,
         loop="asyncio",
-        http=partial(Connection, limits=limits),  # type: ignore[arg-type]  # made like a class
+        http=partial(Connection, send_seconds=limits.send_seconds),  # type: ignore[arg-type]
         ws="websockets-sansio",
         ws_max_size=limits.max_bytes,
         ws_max_queue=2,
@@ -81,65 +87,41 @@ def serve(settings: ServerSettings, listening: socket.socket, workers: int = 1) 
         sys.exit(1)  # the worker has said why
 
 
-def server_app(settings: ServerSettings) -> FastAPI:
-    """The application of one process."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    return create_app(Engine(settings))
-
-
 class Connection(H11Protocol):
-    """uvicorn's connection, closed when its client takes too long.
+    """uvicorn's connection, with time limits also where it would wait without end: for the head of
+    a request and for a client to read its answer. Half-closed clients get their answer."""
 
-    uvicorn waits without end for the rest of a request's head and for a client to read its answer,
-    and does not answer clients that have closed their sending side.
-    """
-
-    def __init__(self, *arguments: Any, limits: Limits, **named: Any) -> None:
+    def __init__(self, *arguments: Any, send_seconds: float, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._limits = limits
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._send_seconds = send_seconds
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._allow("head", self._limits.receive_seconds / 2)
+        self.timeout_keep_alive_task = self._abort_in(self.timeout_keep_alive)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        waiting = not self._answering and self.transport.get_protocol() is self  # no WebSocket yet
-        # for the rest of a head, or of a body that was refused
-        self._allow("head", self._limits.receive_seconds / 2 if waiting else None)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._allow("reader", self._limits.send_seconds)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._allow("reader", None)
-
-    def eof_received(self) -> bool:  # type: ignore[override]
-        """Whether the connection stays open: until a complete request is answered."""
-        if not self._answering or self.cycle.more_body:
-            return False
-        self.cycle.keep_alive = False
-        return True
+        # unlike uvicorn's own, any bytes do not stop the clock, only a whole head does
+        self.conn.receive_data(data)
+        self.handle_events()
 
     def timeout_keep_alive_handler(self) -> None:
         self.transport.abort()  # close() would wait for the client to read its answer
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._allow("head", None)
-        self._allow("reader", None)
-        super().connection_lost(exc)
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reading = self._abort_in(self._send_seconds)
 
-    @property
-    def _answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._reading.cancel()
 
-    def _allow(self, event: str, seconds: float | None) -> None:
-        """Cut the connection off unless the event comes within so many seconds; None: it came."""
-        if seconds is None:
-            if event in self._timers:
-                self._timers.pop(event).cancel()
-        elif event not in self._timers:
-            self._timers[event] = self.loop.call_later(seconds, self.transport.abort)
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Whether the connection stays open: until a complete request is answered."""
+        cycle = self.cycle
+        answering = cycle is not None and not (cycle.response_complete or cycle.more_body)
+        if answering:
+            cycle.keep_alive = False
+        return answering
+
+    def _abort_in(self, seconds: float) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, self.transport.abort)

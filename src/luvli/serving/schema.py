@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from luvli.image.box import Box
 from luvli.image.detect import MIN_SCORE
-from luvli.serving.errors import unusable
+from luvli.serving.errors import Refused
 from luvli.serving.settings import Limits, about
 
 BOXES = (
@@ -89,7 +90,7 @@ class ImageBody(BaseModel):
     model: str = about("Name of the model.")
     version: str = about("Version of the software.")
     faces_left_out: int = about("Faces beyond the limit of one image.")
-    timings: dict[str, float] = about("Milliseconds: decode, detect, network, total.")
+    timings: dict[str, float] = about("`total`: milliseconds.")
 
 
 class ErrorWords(BaseModel):
@@ -135,24 +136,25 @@ class ModelsBody(BaseModel):
 
 
 _Edge = Annotated[float, Field(gt=-1e6, lt=1e6, strict=True)]
-_Boxes = list[tuple[_Edge, _Edge, _Edge, _Edge]]
+_Rows = TypeAdapter(list[list[tuple[_Edge, _Edge, _Edge, _Edge]]])
 
 
-def parse_boxes(text: str, images: int) -> list[_Boxes]:
-    """The boxes of each of so many images, from JSON.
+def parse_boxes(text: str, images: int, limit: int) -> list[list[Box] | None]:
+    """The boxes of each of so many images, from JSON; at most `limit` for each.
 
-    >>> parse_boxes("[[0, 0, 10, 20]]", 1)
-    [[(0.0, 0.0, 10.0, 20.0)]]
+    >>> parse_boxes("[[0, 0, 10, 20]]", 1, 100)
+    [[Box(x0=0.0, y0=0.0, x1=10.0, y1=20.0, score=1.0)]]
     """
     try:
-        boxes = TypeAdapter(list[_Boxes]).validate_json(text if images > 1 else f"[{text}]")
+        rows = _Rows.validate_json(text if images > 1 else f"[{text}]")
     except ValidationError:
-        boxes = []
-    if len(boxes) == images:
-        return boxes
-    raise unusable(
-        "the boxes must be JSON: [[x0, y0, x1, y1], ...]; for several images a list of lists."
-    )
+        rows = []
+    if len(rows) != images:
+        words = "[[x0, y0, x1, y1], ...]; for several images a list of lists"
+        raise Refused("unusable", f"the boxes must be JSON: {words}.")
+    if (most := max(map(len, rows))) > limit:
+        raise Refused("too_large", f"there are {most} boxes, the limit is {limit}.")
+    return [[Box(*row) for row in each] for each in rows]
 
 
 def first_problem(errors: Sequence[Any], options: type[BaseModel]) -> str:

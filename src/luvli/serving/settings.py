@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +16,8 @@ PAGE = Path(__file__).parent / "page"
 """static files of the page"""
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """environment variable of prometheus_client: the folder where workers keep their counters"""
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""hosts that mean this machine alone"""
 MIN_TOKEN = 16
 """characters of a bearer token; shorter ones can be guessed"""
 
@@ -39,10 +40,10 @@ class Limits(BaseModel):
     max_images: int = about("In one request.", default=16, ge=1)
     max_pixels: int = about("Of one image, by its header.", default=50_000_000, ge=1)
     max_faces: int = about("In one image.", default=100, ge=1)
-    max_batch: int = about("Images whose faces share a network call.", default=16, ge=1)
-    patience_ms: float = about("Wait for images of others.", default=3.0, ge=0, le=1000)
+    max_batch: int = about("Images that are predicted together.", default=16, ge=1)
+    patience_ms: float = about("Wait for images of others.", default=0.0, ge=0, le=1000)
     request_seconds: float = about("For a prediction, with its queue.", default=30.0, gt=0)
-    receive_seconds: float = about("For a body; a head has half of it.", default=20.0, gt=0)
+    receive_seconds: float = about("For a body.", default=20.0, gt=0)
     send_seconds: float = about("For a client to read its answer.", default=20.0, gt=0)
     # longer than load balancers keep their connections
     idle_seconds: float = about("Of a connection without requests.", default=75.0, gt=0)
@@ -80,20 +81,6 @@ class ServerSettings(BaseModel):
     limits: Limits = Limits()
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine alone.
-
-    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
 def read_tokens(path: PathLike) -> tuple[str, ...]:
     """The tokens of a file: one on each line, `#` begins a remark."""
     lines = [line.partition("#")[0].strip() for line in read_text(path).splitlines()]
@@ -109,7 +96,7 @@ def read_tokens(path: PathLike) -> tuple[str, ...]:
 
 def check_exposure(host: str, tokens: tuple[str, ...], open_to_all: bool) -> None:
     """Refuse to listen on other addresses without a token, unless `open_to_all`."""
-    if not (is_loopback(host) or tokens or open_to_all):
+    if not (host in LOOPBACK or tokens or open_to_all):
         raise InputError(
             f"listening on {host} would let everyone in: give --token-file FILE, or --open if "
             "something in front of the server checks who may ask."

@@ -17,13 +17,14 @@ from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
 
 from luvli.errors import InputError
+from luvli.image.read import read_image
 from luvli.prediction.tracking import TrackedFrame, Tracker, TrackSmoother
 from luvli.prediction.video import Frame
 from luvli.serving.answers import face_fields, to_json
 from luvli.serving.engine import Engine
-from luvli.serving.errors import Refused, refusal, unusable
+from luvli.serving.errors import Refused, refusal
 from luvli.serving.schema import StreamOptions, first_problem
-from luvli.serving.upload import decode
+from luvli.serving.upload import header_size
 
 TRY_LATER = 1013
 PROTOCOL = "luvli"
@@ -91,7 +92,7 @@ class StreamSession:
         try:
             self._options = StreamOptions.model_validate_json(text, strict=True)
         except ValidationError as error:
-            raise unusable(first_problem(error.errors(), StreamOptions)) from None
+            raise Refused("unusable", first_problem(error.errors(), StreamOptions)) from None
         self._model = self._engine.model(self._options.model)
         self._tracker = Tracker(self._model.predictor, self._options.min_score)
         self._smoother = TrackSmoother(offline=False)
@@ -99,7 +100,8 @@ class StreamSession:
     def _track(self, data: bytes, arrived: float) -> dict[str, Any]:
         """The answer to one frame; runs in a thread. `arrived` in seconds."""
         start = time.monotonic()
-        image = decode(data, self._limits, "the frame")
+        width, height = header_size(data, self._limits, "the frame")
+        image = read_image(data)
         faces = self._tracker(image)[: self._limits.max_faces]
         tracks = [] if faces.track is None else faces.track.tolist()
         if self._options.smooth:
@@ -107,8 +109,8 @@ class StreamSession:
         return {
             "faces": face_fields(replace(faces, track=None), self._options),
             "tracks": tracks,
-            "width": image.shape[1],
-            "height": image.shape[0],
+            "width": width,
+            "height": height,
             "model": self._model.name,
             "timings": {"total": round((time.monotonic() - start) * 1e3, 3)},
         }
@@ -118,12 +120,10 @@ async def serve_stream(websocket: WebSocket, engine: Engine) -> None:
     """One connection, from its handshake to its end."""
     offered = websocket.scope.get("subprotocols", [])
     await websocket.accept(subprotocol=PROTOCOL if PROTOCOL in offered else None)
-    if engine.streams >= engine.settings.limits.max_streams:
-        await websocket.close(TRY_LATER, "all streams are taken: try again later.")
-        return
-    engine.streams += 1
-    try:
-        with engine.metrics.streams.track_inprogress():
-            await StreamSession(websocket, engine).run()
-    finally:
-        engine.streams -= 1
+    with engine.streams.share() as take:
+        try:
+            take(1)
+        except Refused:
+            await websocket.close(TRY_LATER, "all streams are taken: try again later.")
+            return
+        await StreamSession(websocket, engine).run()
