@@ -11,6 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import luvli
+from luvli.faces import Faces
+from luvli.image.box import Box
 from luvli.image.write import write_image
 from luvli.synthetic import SyntheticFaces
 
@@ -53,32 +55,35 @@ def page(node: str, assets: Path, site: tuple[str, Path], browser: Any) -> Any:
 def test_a_browser_gives_what_python_gives(
     page: Any, site: tuple[str, Path], astronaut: NDArray[np.uint8]
 ) -> None:
-    """20 rendered faces of several sizes, turned ones among them, and a photograph.
+    """20 rendered images of several sizes, turned faces among them, a photograph, and three faces.
 
-    Where the alignment failed (confidence of both below 0.01), a crop that differs by a grey level
-    moves landmarks that lie nowhere: there the box and the refusal are compared.
+    Detections are compared first; then the landmarks from the browser's detections, which lie up to
+    1e-4 px beside Python's: its crops then differ by a grey level here and there, and by that the
+    landmarks of a failed alignment move by a pixel, in Python as well.
     """
     sizes = (128, 256, 400, 700)
     images = [SyntheticFaces(count=20, size=sizes[i % 4], seed=39)[i].image for i in range(20)]
-    images.append(astronaut)
+    images += [astronaut, np.hstack([images[1], images[5], images[9]])]
     for i, image in enumerate(images):
         write_image(site[1] / f"parity/{i}.png", image)
     found = page.evaluate("places => predict(places)", [f"{i}.png" for i in range(len(images))])
     model = luvli.load("luvli-68-open", threads=1)
-    offsets, ratios, confidences, count = [], [], [], 0
+    offsets, ratios, confidences = [], [], []
     for image, faces in zip(images, found, strict=True):
-        wanted = model.predict(image)
-        assert len(faces) == len(wanted)
-        for face, truth in zip(faces, wanted, strict=True):
-            confidences.append(abs(face["confidence"] - truth.confidence))
-            np.testing.assert_allclose(face["box"], truth.box, atol=0.05)
-            if max(face["confidence"], truth.confidence) < 0.01:
-                continue
-            count += 1
+        detections = [Box(*face["box"], face["score"], detected=True) for face in faces]
+        expected = model.detect(image)
+        np.testing.assert_allclose(
+            [[*box, box.score] for box in detections], [[*box, box.score] for box in expected],
+            atol=0.01,
+        )  # fmt: skip
+        (truths,) = model.predict_sources([image], [detections])
+        assert isinstance(truths, Faces)
+        for face, truth in zip(faces, truths, strict=True):
             offsets.append(np.abs(np.array(face["points"]) - truth.points).max())
             size = np.abs(truth.covariance).max(axis=(1, 2), keepdims=True)
             ratios.append((np.abs(np.array(face["covariance"]) - truth.covariance) / size).max())
+            confidences.append(abs(face["confidence"] - truth.confidence))
             np.testing.assert_allclose(face["visibility"], truth.visibility, atol=0.01)
-    print(f"{count} faces: {max(offsets):.4f} px, {max(ratios):.2%}, {max(confidences):.4f}")
-    assert count >= 18
+    print(f"{len(offsets)} faces: {max(offsets):.4f} px, {max(ratios):.2%}, {max(confidences):.4f}")
+    assert len(offsets) == 23
     assert max(offsets) < 0.05 and max(ratios) < 0.01 and max(confidences) < 0.01

@@ -16,7 +16,7 @@ interface About {
 
 const MAX_BYTES = 50e6;
 const MAX_FACES = 20;
-const DETECT_EVERY = 10; // frames of a camera; between them each face is looked for where it was
+const DETECT_EVERY = 15; // frames of a camera; between them each face is looked for where it was
 let model: Promise<Model> | undefined;
 let about: About;
 

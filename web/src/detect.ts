@@ -2,7 +2,7 @@
 // with the same numbers as luvli.image.detect, where docs/detection.md explains them.
 
 import type { InferenceSession, Tensor } from "onnxruntime-web";
-import { apply, invert, round, warpLinear, withLongestSide } from "./pixels.js";
+import { apply, cut, invert, round, warpLinear, withLongestSide } from "./pixels.js";
 import type { Affine, Box, Pixels } from "./types.js";
 
 export interface Detection {
@@ -17,7 +17,9 @@ type Row = number[];
 
 const [SMALL, LARGE] = [320, 960];
 const MIN_REPORTED = 0.3;
+const SURE = 0.6;
 const [HINT_SCORE, SMALL_HINT_SCORE, SMALL_HEAD] = [0.1, 0.04, 50];
+const [CROWD, WINDOW] = [2, 3];
 const [BORDERED, BORDER] = [480, 0.3];
 const GAMMA = 0.4;
 const TURNS = [20, -20];
@@ -45,10 +47,8 @@ export class Detector {
     const first = await this.look(start, SMALL, SMALL_HINT_SCORE);
     let rows = withoutDoubles(first.filter((row) => row[14] >= MIN_REPORTED));
     const side = Math.max(start.width, start.height);
-    if (side > 1.5 * SMALL && asksForMore(first, side / SMALL)) {
-      rows = withoutDoubles([...rows, ...(await this.look(start, side, MIN_REPORTED))]);
-    }
-    if (!rows.some((row) => row[14] >= 0.6)) {
+    if (side > 1.5 * SMALL) rows = withoutDoubles([...rows, ...(await this.lookCloser(start, first))]);
+    if (!rows.some((row) => row[14] >= SURE)) {
       const last = [await this.lookWithBorder(start), await this.lookBrightened(start)];
       for (const view of otherViews(start)) last.push(await this.lookThrough(start, view));
       rows = withoutDoubles([...rows, ...last.flat()]);
@@ -62,15 +62,29 @@ export class Detector {
     return rows.map((row) => moved(row, image.width / shown.width, image.height / shown.height));
   }
 
+  /** At the whole image, or at windows around the few candidates that may be faces. */
+  private async lookCloser(image: Pixels, first: Row[]): Promise<Row[]> {
+    const side = Math.max(image.width, image.height);
+    const sure = first.filter((row) => row[14] >= SURE);
+    const hints = withoutDoubles(hintsOf(first, sure, side / SMALL));
+    const crowd = hints.length + withoutDoubles(sure).length > CROWD;
+    if (!sure.length || crowd) return this.look(image, side, MIN_REPORTED);
+    const rows: Row[] = [];
+    for (const hint of hints) {
+      const [x0, y0, x1, y1] = windowAround(hint, image);
+      const part = cut(image, x0, y0, x1, y1);
+      const close = await this.look(part, Math.min(SMALL, Math.max(part.width, part.height)), MIN_REPORTED);
+      rows.push(...close.map((row) => shifted(row, x0, y0)));
+    }
+    return rows;
+  }
+
   private async lookWithBorder(image: Pixels): Promise<Row[]> {
     const inner = withLongestSide(image, round(BORDERED / (1 + 2 * BORDER)));
     const edge = round(BORDER * Math.max(inner.width, inner.height));
     const padded = warpLinear(inner, [1, 0, edge, 0, 1, edge], inner.width + 2 * edge, inner.height + 2 * edge, true);
     const rows = await this.run(padded, MIN_REPORTED);
-    return rows.map((row) => {
-      const back = row.map((value, i) => (i === 2 || i === 3 || i === 14 ? value : value - edge));
-      return moved(back, image.width / inner.width, image.height / inner.height);
-    });
+    return rows.map((row) => moved(shifted(row, -edge, -edge), image.width / inner.width, image.height / inner.height));
   }
 
   private async lookBrightened(image: Pixels): Promise<Row[]> {
@@ -148,12 +162,27 @@ function moved(row: Row, x: number, y: number): Row {
   });
 }
 
-/** Whether no face is sure, or something lies beside the sure ones that may be one. */
-function asksForMore(rows: Row[], pixel: number): boolean {
-  const sure = rows.filter((row) => row[14] >= 0.6);
-  if (!sure.length) return true;
-  const hints = rows.filter((row) => row[14] < 0.6 && (row[2] * row[3] <= (SMALL_HEAD * pixel) ** 2 || row[14] >= HINT_SCORE));
-  return hints.some((hint) => sure.every((face) => shared(hint, face) < 0.5 * Math.min(hint[2] * hint[3], face[2] * face[3])));
+/** A row in an image that has so many pixels more on the left and above. */
+function shifted(row: Row, x: number, y: number): Row {
+  return row.map((value, i) => (i === 2 || i === 3 || i === 14 ? value : value + (i % 2 ? y : x)));
+}
+
+/** The candidates that lie beside the sure faces and may be faces. */
+function hintsOf(rows: Row[], sure: Row[], pixel: number): Row[] {
+  return rows
+    .filter((row) => row[14] < SURE && (row[2] * row[3] <= (SMALL_HEAD * pixel) ** 2 || row[14] >= HINT_SCORE))
+    .filter((hint) => sure.every((face) => shared(hint, face) < 0.5 * Math.min(hint[2] * hint[3], face[2] * face[3])));
+}
+
+/** The window of the image around a candidate, moved inside as far as it can. */
+function windowAround(row: Row, image: Pixels): [number, number, number, number] {
+  const side = round(Math.max(SMALL, WINDOW * Math.max(row[2], row[3])));
+  const span = (centre: number, length: number) => {
+    const start = Math.min(Math.max(0, round(centre - side / 2)), Math.max(0, length - side));
+    return [start, Math.min(length, start + side)];
+  };
+  const [[x0, x1], [y0, y1]] = [span(row[0] + row[2] / 2, image.width), span(row[1] + row[3] / 2, image.height)];
+  return [x0, y0, x1, y1];
 }
 
 /** To the mirror image, and to the image turned about its middle. */

@@ -12,6 +12,9 @@ export function readPixels(image: ImageLike): Pixels {
   if ("data" in image) return withoutAlpha(image as ImageData);
   const [width, height] = sizeOf(image);
   if (!width || !height) throw new Error("the image has no pixels yet: wait until it is loaded");
+  // a canvas that is drawn on gives its own pixels, without a copy of it
+  const own = "getContext" in image ? (image.getContext("2d") as CanvasRenderingContext2D | null) : null;
+  if (own) return withoutAlpha(own.getImageData(0, 0, width, height));
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d", { willReadFrequently: true })!;
   context.drawImage(image, 0, 0);

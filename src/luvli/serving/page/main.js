@@ -33,6 +33,7 @@ const model = () => {
 
 const view = new View($("view"), () => ({
   source: item()?.source,
+  live: item()?.live,
   width: item()?.width || 0,
   height: item()?.height || 0,
   faces: item()?.answer?.faces,

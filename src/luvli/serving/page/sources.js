@@ -117,7 +117,8 @@ export class Live {
     frame.getContext("2d").drawImage(video, 0, 0, frame.width, frame.height);
     this.small.width = Math.round(video.videoWidth * size(SENT));
     this.small.height = Math.round(video.videoHeight * size(SENT));
-    this.small.getContext("2d").drawImage(frame, 0, 0, this.small.width, this.small.height);
+    const small = this.small.getContext("2d", { willReadFrequently: true });
+    small.drawImage(frame, 0, 0, this.small.width, this.small.height);
     if (this.stream.takesCanvas) {
       this.waiting.set(this.stream.send(this.small), frame); // nothing to send it to: not encoded
       return;

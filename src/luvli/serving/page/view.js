@@ -6,7 +6,7 @@ import { drawFaces } from "./overlay.js";
 const MOST = 40;
 
 export class View {
-  /** `look()` gives what to draw: source, width, height, faces, model, settings, chosen. */
+  /** `look()` gives what to draw: source, live, width, height, faces, model, settings, chosen. */
   constructor(root, look, events) {
     this.root = root;
     this.image = root.querySelector("#image");
@@ -107,10 +107,10 @@ export class View {
     const context = this.image.getContext("2d");
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
-    const { source, width, height } = this.look();
+    const { source, width, height, live } = this.look();
     if (!source) return;
     context.imageSmoothingEnabled = this.scale < 6;
-    context.imageSmoothingQuality = "high";
+    context.imageSmoothingQuality = live ? "low" : "high"; // the better one takes its time
     context.drawImage(source, this.x, this.y, width * this.scale, height * this.scale);
   }
 
