@@ -71,8 +71,8 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
         return await engine.in_thread(write_csv, faces)
     if kind == PNG:
         return await engine.in_thread(write_drawing, images[0].data, faces[0], query.coverage)
-    about = {"model": model.name, "version": __version__}
-    about["timings"] = {"total": round((time.monotonic() - start) * 1e3, 3)}
+    timings = {"total": round((time.monotonic() - start) * 1e3, 3)}
+    about = {"model": model.name, "version": __version__, "timings": timings}
     return await engine.in_thread(write_json, results, upload, about, query, limits.max_faces)
 
 
@@ -84,7 +84,7 @@ def write_json(
     max_faces: int,
 ) -> bytes:
     """An object for each image; the object alone if there is one image."""
-    bodies = []
+    bodies: list[dict[str, Any]] = []
     for result, image in zip(results, upload.images, strict=True):
         if isinstance(result, InputError):
             bodies.append(refusal(result).body)
