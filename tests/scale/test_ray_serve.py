@@ -17,7 +17,7 @@ from patience import SECONDS
 
 import luvli as library
 from luvli.errors import InputError
-from luvli.scale.ray_serve import Replicas, build_app, pack_models
+from luvli.scale.ray_serve import build_app, pack_models, replica_options
 from luvli.serving import Client
 from luvli.serving.settings import ServerSettings
 
@@ -30,13 +30,12 @@ CLIENTS = 6
 
 
 def test_replicas_are_fixed_or_follow_the_load() -> None:
-    assert Replicas(3).options() == Replicas(3, 3).options() == {"num_replicas": 3}
-    scaled = Replicas(1, 4, target_requests=5).options()["autoscaling_config"]
+    assert replica_options("3") == replica_options("3:3") == {"num_replicas": 3}
+    scaled = replica_options("1:4")["autoscaling_config"]
     assert (scaled["min_replicas"], scaled["max_replicas"]) == (1, 4)
-    assert scaled["target_ongoing_requests"] == 5
     for wrong in ("2:1", "0", "many"):
         with pytest.raises(InputError, match=f"--replicas {wrong} cannot be"):
-            Replicas.parse(wrong)
+            replica_options(wrong)
 
 
 def test_the_command_names_what_does_not_go_together(luvli: Any) -> None:

@@ -57,9 +57,9 @@ def serve(
         typer.echo(f"luvli: http://{shown}:{port}  (Ctrl-C ends it)", err=True)
 
     if on_ray:
-        from luvli.scale.ray_serve import Replicas, serve_on_ray
+        from luvli.scale.ray_serve import replica_options, serve_on_ray
 
-        copies = Replicas.parse(replicas or "1")
+        copies = replica_options(replicas or "1")
         serve_on_ray(settings, copies, os.environ.get("RAY_ADDRESS"), announce)
         return
     from luvli.serving import run

@@ -13,7 +13,6 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,43 +28,24 @@ QUIET = {"enable_access_log": False, "log_level": "WARNING"}
 """Ray logs nothing about single requests"""
 
 
-@dataclass(frozen=True)
-class Replicas:
-    """How many copies of the application run."""
+TARGET_REQUESTS = 8
+"""requests in flight at each replica beyond which another is started"""
 
-    minimum: int = 1
-    maximum: int | None = None
-    """as many as the load asks for, up to this; None: always `minimum`"""
-    target_requests: int = 8
-    """requests in flight at each beyond which another is started"""
 
-    @classmethod
-    def parse(cls, text: str) -> Replicas:
-        """`2`, or `2:8` for two to eight.
+def replica_options(text: str) -> dict[str, Any]:
+    """Of a Ray deployment: `2` replicas, or `2:8` for two to eight, by the load.
 
-        >>> Replicas.parse("2:8")
-        Replicas(minimum=2, maximum=8, target_requests=8)
-        """
-        numbers = re.fullmatch(r"([1-9]\d{0,4})(?::([1-9]\d{0,4}))?", text)
-        if numbers is None or (numbers[2] and int(numbers[2]) < int(numbers[1])):
-            raise InputError(f"--replicas {text} cannot be: write a number (2) or a range (2:8).")
-        return cls(int(numbers[1]), int(numbers[2]) if numbers[2] else None)
-
-    def options(self) -> dict[str, Any]:
-        """As a Ray deployment wants it.
-
-        >>> Replicas(2).options()
-        {'num_replicas': 2}
-        """
-        if self.maximum is None or self.maximum == self.minimum:
-            return {"num_replicas": self.minimum}
-        return {
-            "autoscaling_config": {
-                "min_replicas": self.minimum,
-                "max_replicas": self.maximum,
-                "target_ongoing_requests": self.target_requests,
-            }
-        }
+    >>> replica_options("2")
+    {'num_replicas': 2}
+    """
+    numbers = re.fullmatch(r"([1-9]\d{0,4})(?::([1-9]\d{0,4}))?", text)
+    low, high = map(int, numbers.groups(numbers[1])) if numbers else (1, 0)
+    if high < low:
+        raise InputError(f"--replicas {text} cannot be: write a number (2) or a range (2:8).")
+    if high == low:
+        return {"num_replicas": low}
+    limits = {"min_replicas": low, "max_replicas": high}
+    return {"autoscaling_config": {**limits, "target_ongoing_requests": TARGET_REQUESTS}}
 
 
 def pack_models(settings: ServerSettings) -> dict[str, bytes | None]:
@@ -95,8 +75,8 @@ def build_app(settings: ServerSettings, models: dict[str, bytes | None]) -> Any:
         return create_app(Engine(settings.model_copy(update={"models": tuple(names)})))
 
 
-def application(settings: ServerSettings, replicas: Replicas) -> Any:
-    """The application for `ray.serve.run`."""
+def application(settings: ServerSettings, replicas: dict[str, Any]) -> Any:
+    """The application for `ray.serve.run`; `replicas` as `replica_options` gives them."""
     serve: Any = require("ray.serve", "serve-ray")
     models, limits = pack_models(settings), settings.limits
 
@@ -112,14 +92,14 @@ def application(settings: ServerSettings, replicas: Replicas) -> Any:
         graceful_shutdown_timeout_s=limits.drain_seconds,
         ray_actor_options={"num_cpus": settings.threads},
         logging_config=QUIET,
-        **replicas.options(),
+        **replicas,
     )
     return deployment.bind()
 
 
 def serve_on_ray(
     settings: ServerSettings,
-    replicas: Replicas,
+    replicas: dict[str, Any],
     address: str | None,
     started: Callable[[int], None],
 ) -> None:
