@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import yaml
@@ -73,6 +75,42 @@ def test_every_room_is_named_in_the_data_flow() -> None:
     position = {room: i for i, names in enumerate(enforced) for room in names}
     assert set(position) - {"_lazy"} == set(rooms)
     assert [position[room] for room in rooms] == sorted(position[room] for room in rooms)
+
+
+def test_the_way_from_image_to_faces_is_as_written() -> None:
+    """CONTRIBUTING lists at most 20 functions, in the order in which a prediction reaches them."""
+    from luvli.cli.demo import PHOTOGRAPH
+
+    text = (ROOT / "CONTRIBUTING.md").read_text().split("**An image becomes faces**")[1]
+    path = text.split("These are all the functions")[0].split("\n", 1)[1]
+    written = re.findall(r"`([a-z_]+)`", path)
+    assert 12 < len(written) <= 20
+    model = luvli.load("luvli-68-fast", threads=1)
+    called: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and Path(frame.f_code.co_filename).is_relative_to(ROOT / "src"):
+            called.setdefault(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        model.predict(PHOTOGRAPH)
+    finally:
+        sys.setprofile(None)
+    assert [name for name in called if name in written] == written
+
+
+def test_the_way_from_a_label_file_to_a_step_is_as_written() -> None:
+    """Its files are there and hold the classes and methods that are named."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().split("**A label file becomes")[1]
+    path = text.split("\n## ")[0]
+    source = "".join(file.read_text() for file in (ROOT / "src/luvli").rglob("*.py"))
+    for name in re.findall(r"`([^`]+)`", path.split("\n", 1)[1]):
+        place, _, inside = name.partition(": ")
+        if "/" in place:
+            assert (ROOT / "src/luvli" / place).exists(), name
+        for word in re.findall(r"[A-Za-z]\w+", inside if "/" in place else place):
+            assert re.search(rf"(class|def) {word}\b", source), name
 
 
 def test_no_two_public_things_of_one_name() -> None:

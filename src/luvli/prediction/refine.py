@@ -75,9 +75,11 @@ def crop_again(
     faces: Faces, cropped: CroppedFaces, info: ModelInfo
 ) -> tuple[list[int], CroppedFaces]:
     """Which faces, in image pixels, a second crop is worth its time for, and these crops."""
+    wide = np.array([len(pixels) > info.config.input_size for pixels in cropped.pixels])
+    if not wide.any():  # boxes that somebody gave are taken as they are
+        return [], CroppedFaces([], [], [], [])
     boxes, rough = refined_boxes(faces.boxes, faces.points, faces.visibility)
-    size = info.config.input_size
-    which = [i for i in np.flatnonzero(rough).tolist() if len(cropped.pixels[i]) > size]
+    which = np.flatnonzero(rough & wide).tolist()
     crops = [info.crop_for(Box(*boxes[i].tolist())) for i in which]
     views = [
         crop_within(cropped.pixels[i], cropped.crops[i], crop)
