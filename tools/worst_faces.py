@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.drawing.faces import draw_faces
+from luvli.drawing.faces import draw
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.faces import Faces
 from luvli.image.box import Box
@@ -37,6 +37,6 @@ def _cell(held: HeldOut, predictions: Faces, index: int, error: float) -> ImageA
     cell = crop.warp(read_image(record.image))
     if not face.is_empty:
         moved = face.transform(crop.affine)
-        cell = draw_faces(cell, [moved], crop.to_crop(record.points), coverage=0.95)
+        cell = draw(cell, [moved], coverage=0.95, truth=crop.to_crop(record.points))
     text = "not found" if face.is_empty else f"{error:.1f} %"
     return captioned(cell, text, height=20)

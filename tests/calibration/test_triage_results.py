@@ -16,7 +16,7 @@ from luvli.calibration import triage_results as module
 from luvli.calibration.measure import with_calibration
 from luvli.calibration.shift import WORDS, compare_features, fit_reference, shift_of
 from luvli.calibration.triage_results import faces_of_rows, risk_curve
-from luvli.drawing.faces import RED, YELLOW, draw_faces
+from luvli.drawing.faces import RED, YELLOW, draw
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.image.write import write_image
@@ -136,7 +136,7 @@ def test_a_failed_face_is_drawn_red() -> None:
     canvas = np.full((420, 420, 3), 90, np.uint8)
 
     def painted(shown, colour) -> int:
-        drawn = draw_faces(canvas, [shown]).astype(int)
+        drawn = draw(canvas, [shown]).astype(int)
         return int((np.abs(drawn - np.array(colour)).sum(axis=2) < 60).sum())
 
     for trusted in ({}, {"confidence": 0.9}, {"confidence": 0.2, "accepted": True}):

@@ -13,7 +13,7 @@ import numpy as np
 from luvli.calibration.audit import Suspect
 from luvli.data.formats.label_parquet import image_at
 from luvli.data.formats.tables import image_cell, word_cell, write_rows
-from luvli.drawing.faces import draw_faces
+from luvli.drawing.faces import draw
 from luvli.errors import InputError
 from luvli.files import PathLike, write_text
 from luvli.image.box import Box
@@ -89,7 +89,7 @@ def label_and_prediction(suspect: Suspect) -> ImageArray | None:
     around = Box.around(np.concatenate([suspect.label[labelled], face.points]))
     crop = Crop.from_box(around, CELL, 1.35)
     shown = replace(face.transform(crop.affine), confidence=None, accepted=None)
-    return draw_faces(crop.warp(image), [shown], truth=crop.to_crop(suspect.label))
+    return draw(crop.warp(image), [shown], truth=crop.to_crop(suspect.label))
 
 
 def _data_url(image: ImageArray) -> str:

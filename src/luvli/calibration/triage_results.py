@@ -19,7 +19,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.parquet import face_files, parquet_tables
 from luvli.data.formats.tables import image_cell, write_rows
-from luvli.drawing.faces import draw_faces
+from luvli.drawing.faces import draw
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, brief, require
 from luvli.face_landmarks import confidence_text
@@ -239,7 +239,7 @@ def _cells(rejected: list[Rejected]) -> Iterator[ImageArray]:
             continue
         crop = Crop.from_box(Box(*face.box), CELL, 1.6)
         shown = replace(face.transform(crop.affine), accepted=None, confidence=None)
-        yield captioned(draw_faces(crop.warp(image), [shown]), confidence_text(face.confidence))
+        yield captioned(draw(crop.warp(image), [shown]), confidence_text(face.confidence))
 
 
 def risk_curve(table: TriageTable, confidence: Floats) -> tuple[Floats, Floats]:

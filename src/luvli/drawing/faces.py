@@ -50,57 +50,34 @@ def draw(
     color: Color = "rgb",
     confidence: bool = False,
     boxes: bool = False,
+    truth: ArrayLike | None = None,
 ) -> ImageArray:
     """Faces on a copy of an image: points yellow, error ellipses blue, fading where a landmark
     is hidden, hollow where something covers it.
 
     Ellipses hold the share `coverage` if the model is right; with `mahalanobis` they lie at that
     distance instead (the paper draws 1). `enlarge="readable"` enlarges small images. `boxes` adds
-    the box of each face, `confidence` writes its confidence above that. Arrays in `color` "bgr"
-    come back so, ready for `cv2.imshow`; everything else comes back as RGB (H, W, 3) uint8.
+    the box of each face, `confidence` writes its confidence above that, `truth` (k, 2) are labels,
+    drawn in green, which may have NaN rows. Arrays in `color` "bgr" come back so, ready for
+    `cv2.imshow`; everything else comes back as RGB (H, W, 3) uint8.
 
     >>> face = FaceLandmarks(points=[[10.0, 10.0]], covariance=[4 * np.eye(2)],
     ...                      visibility=[1.0], box=[0, 0, 20, 20], markup="mine1")
-    >>> draw(np.zeros((21, 21, 3), np.uint8), face).shape
-    (21, 21, 3)
-    """
-    chosen = [faces] if isinstance(faces, FaceLandmarks) else faces
-    pixels = image_pixels(image, color)
-    drawn = draw_faces(
-        pixels, chosen, None, coverage, mahalanobis, enlarge, confidence=confidence, boxes=boxes
-    )
-    return np.ascontiguousarray(drawn[:, :, ::-1]) if color == "bgr" else drawn
-
-
-def draw_faces(
-    image: ImageArray,
-    faces: Iterable[FaceLandmarks],
-    truth: ArrayLike | None = None,
-    coverage: float = COVERAGE,
-    mahalanobis: float | None = None,
-    enlarge: float | Literal["readable"] = 1.0,
-    *,
-    confidence: bool = False,
-    boxes: bool = False,
-) -> ImageArray:
-    """`draw` on RGB pixels; `truth` (k, 2) are labels, which may have NaN rows.
-
-    >>> face = FaceLandmarks(points=[[10.0, 10.0]], covariance=[4 * np.eye(2)],
-    ...                      visibility=[1.0], box=[0, 0, 20, 20], markup="mine1")
-    >>> drawn = draw_faces(np.zeros((21, 21, 3), np.uint8), [face])
+    >>> drawn = draw(np.zeros((21, 21, 3), np.uint8), face)
     >>> drawn[10, 10].tolist() > drawn[10, 5].tolist()  # a yellow dot on black
     True
     """
-    faces, canvas = list(faces), image.copy()
-    factor = _readable(image, faces) if enlarge == "readable" else enlarge
+    check_range("coverage", coverage, 0, 1, ends=False)
+    faces = [faces] if isinstance(faces, FaceLandmarks) else list(faces)
+    canvas = image_pixels(image, color)
+    factor = _readable(canvas, faces) if enlarge == "readable" else enlarge
     if factor != 1.0:
         import cv2
 
-        size = round(image.shape[1] * factor), round(image.shape[0] * factor)
-        canvas = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_CUBIC), dtype=np.uint8)
+        size = round(canvas.shape[1] * factor), round(canvas.shape[0] * factor)
+        canvas = np.asarray(cv2.resize(canvas, size, interpolation=cv2.INTER_CUBIC), dtype=np.uint8)
         shift = factor / 2 - 0.5  # pixel centres: (x + 1/2) * factor - 1/2
         faces = [face.transform([[factor, 0, shift], [0, factor, shift]]) for face in faces]
-    check_range("coverage", coverage, 0, 1, ends=False)
     for face in faces:
         known = family(face.likelihood).radius_quantile(coverage)
         _draw(canvas, face, truth, float(known) if mahalanobis is None else mahalanobis)
@@ -108,7 +85,7 @@ def draw_faces(
             _lines(canvas, face.box[_CORNERS][None], 1.2 * _unit(face), BLUE, 0.9)
         if confidence:
             _write(canvas, face, confidence_text(face.confidence))
-    return canvas
+    return np.ascontiguousarray(canvas[:, :, ::-1]) if color == "bgr" else canvas
 
 
 def _readable(image: ImageArray, faces: list[FaceLandmarks]) -> int:

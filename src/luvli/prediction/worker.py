@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.drawing.faces import draw_faces
+from luvli.drawing.faces import draw
 from luvli.errors import InputError, OutputError, check_range
 from luvli.faces import Faces
 from luvli.files import writing
@@ -241,7 +241,7 @@ def with_place(place: str, error: InputError) -> str:
 
 def draw_result(image: ImageArray, faces: Faces, enlarge: bool = False) -> ImageArray:
     """The faces on their image, which is enlarged, if asked for, until they can be seen."""
-    return draw_faces(image, faces, enlarge="readable" if enlarge else 1.0)
+    return draw(image, faces, enlarge="readable" if enlarge else 1.0)
 
 
 def _contents(part: Part, start: int) -> Iterator[tuple[str, ImageOrError]]:

@@ -12,10 +12,9 @@ import pydantic_core
 
 from luvli import __version__
 from luvli.data.formats.csv import csv_text
-from luvli.drawing.faces import draw_faces
+from luvli.drawing.faces import draw
 from luvli.errors import InputError
 from luvli.faces import Faces
-from luvli.image.read import read_image
 from luvli.likelihood import family
 from luvli.markup import get_markup, is_markup
 from luvli.measures.measure import definitions
@@ -104,7 +103,7 @@ def write_csv(faces: list[Faces]) -> bytes:
 
 def write_drawing(data: bytes, faces: Faces, coverage: float) -> bytes:
     """A PNG. The image is decoded again, so that none waits in memory for its faces."""
-    drawn = draw_faces(read_image(data), faces, coverage=coverage, enlarge="readable")
+    drawn = draw(data, faces, coverage=coverage, enlarge="readable")
     return cv2.imencode(".png", drawn[:, :, ::-1])[1].tobytes()
 
 

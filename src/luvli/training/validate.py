@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from luvli.data.dataset import CropDataset, CropSample
-from luvli.drawing.faces import draw_faces
+from luvli.drawing.faces import draw
 from luvli.drawing.sheet import contact_sheet
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import mean_nme, nme
@@ -102,5 +102,5 @@ def validation_sheet(sets: Sequence[LabelledCrops], tiles: int = TILES) -> Image
         moved = crops.labelled.faces[:each].transform([[scale, 0, shift], [0, scale, shift]])
         for face, image, truth in zip(moved, crops.images, crops.labelled.labels, strict=False):
             tile = np.asarray(cv2.resize(image, (TILE, TILE)), np.uint8)
-            drawn.append(draw_faces(tile, [face], truth=truth * scale + shift))
+            drawn.append(draw(tile, [face], truth=truth * scale + shift))
     return contact_sheet(drawn, COLUMNS, background=(0, 0, 0))
