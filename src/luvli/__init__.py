@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from luvli._lazy import lazy
 from luvli.errors import InputError
-from luvli.face_measures import measure
-from luvli.faces import FaceLandmarks, Faces
 
 if TYPE_CHECKING:
     from luvli.drawing.faces import draw
+    from luvli.face_measures import measure
+    from luvli.faces import FaceLandmarks, Faces
     from luvli.image.source import AnyImage
     from luvli.prediction.predictor import Predictor, load
     from luvli.prediction.read_results import read
@@ -46,10 +46,13 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "FaceLandmarks": "faces",
+        "Faces": "faces",
         "Predictor": "prediction.predictor",
         "draw": "drawing.faces",
         "draw_video": "prediction.video_output",
         "load": "prediction.predictor",
+        "measure": "face_measures",
         "read": "prediction.read_results",
     },
 )

@@ -53,6 +53,22 @@ def commands(
         yield from commands(inner, (*path, name))
 
 
+def test_ctrl_c_while_it_starts_prints_no_traceback() -> None:
+    """Python's own start aside: whatever takes time is imported where Ctrl-C is expected."""
+    script = """
+import sys
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("numpy", "typer"):
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, CtrlC())
+from luvli.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 def test_verbs_and_options_stay_few() -> None:
     """A new option is worth leaving another one out."""
     assert len([path for path, _ in commands() if len(path) == 1]) == 16

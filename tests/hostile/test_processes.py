@@ -25,14 +25,30 @@ def children(process: int) -> list[int]:
     return found + [deeper for child in found for deeper in children(child)]
 
 
+SYNTHESIZE = [sys.executable, "-m", "luvli", "data", "synthesize", "--size", "64", "--workers", "2"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_processes_start_prints_no_traceback(tmp_path: Path) -> None:
+    """A terminal sends it to all of them."""
+    process = subprocess.Popen(
+        [*SYNTHESIZE, "--faces", "40", "--out", str(tmp_path)],
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+        # jobs in the background of a shell ignore Ctrl-C, and so would their children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    wait_until(lambda: children(process.pid) or process.poll() is not None)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130 and "Traceback" not in errors
+
+
 @pytest.mark.slow
 def test_a_killed_worker_does_not_stop_the_drawing(tmp_path: Path) -> None:
     """What the kernel does where memory runs out."""
     out = tmp_path / "faces"
-    command = [sys.executable, "-m", "luvli", "data", "synthesize", "--faces", "16", "--size", "64"]
-    process = subprocess.Popen(
-        [*command, "--workers", "2", "--out", str(out)], stderr=subprocess.PIPE, text=True
-    )
+    command = [*SYNTHESIZE, "--faces", "16", "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(list(out.glob("*.pts"))) >= 2 or process.poll() is not None)
     killed = children(process.pid)[:1]
     assert killed
