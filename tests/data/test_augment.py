@@ -55,10 +55,6 @@ def centroid(image: np.ndarray) -> np.ndarray:
 
 GEOMETRIC = {
     "nothing": STILL,
-    "scale": changed(scale=(0.75, 1.25)),
-    "rotation": changed(rotation=(-50, 50)),
-    "flip": changed(flip=1.0),
-    "box jitter": changed(box_jitter={"centre": 0.05, "size": 0.1}),
     "turned": changed(turned={"probability": 1.0, "rotation": (-150, 150)}, turned_boxes=True),
     "keep inside": changed(scale=(0.6, 0.7), keep_inside=True),
     "all together": changed(

@@ -14,10 +14,9 @@ from luvli.markup import get_markup
 from luvli.synthetic import label_face, load_head
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.people.person import Person, random_person
-from luvli.synthetic.raster.triangles import SAMPLES, draw_triangles, vertex_normals
+from luvli.synthetic.raster.triangles import SAMPLES, draw_triangles
 from luvli.synthetic.scene.labels import GRAZE, Labels, hidden_behind, outline, place_landmarks
 from luvli.synthetic.scene.pose import Camera, Pose, aim
-from luvli.synthetic.scene.shapes import ball
 from luvli.synthetic.scene.stage import Posed, pose_head
 
 
@@ -102,12 +101,6 @@ def test_z_buffer_equals_testing_every_sample(rng: np.random.Generator) -> None:
     assert clear.mean() > 0.5
     assert (owner[clear] == chosen[clear]).all()
     assert np.allclose(nearness[clear], best[clear], atol=1e-6)
-
-
-def test_normals_of_a_sphere() -> None:
-    mesh = ball((0, 0, 0), (2, 2, 2), (1, 1, 1))
-    normals = vertex_normals(mesh.vertices, mesh.triangles)
-    assert ((normals * mesh.vertices).sum(axis=1) / 2 > 0.97).all()
 
 
 def cast_rays(points: Any, vertices: Any, triangles: Any, distance: float) -> Any:
