@@ -17,12 +17,28 @@ from hostile.reader import FACES, Reader, photograph, records
 from luvli.data.record import FaceRecord
 
 
+def _list_line(format: str, number: int, face: FaceRecord) -> str:
+    """A face in a list that is only read: WFLW's, STAR's or the COFW68 benchmark's."""
+    points = np.nan_to_num(face.points)
+    if format == "star":
+        joined = ",".join(map(str, points.ravel()))
+        return f"{number}.jpg\t1,2,3,4\t{joined}\t0.5\t60\t70\n"
+    numbers = " ".join(map(str, points.ravel()))
+    if format == "wflw":
+        return f"{numbers} {number}.jpg\n"
+    x, y = (" ".join(map(str, axis)) for axis in points.T)
+    return f"{number + 1}\n{x}\n{y}\n{' '.join(['0'] * len(points))}\n"
+
+
 def _labels(format: str) -> Reader:
     from luvli.data.formats import LABEL_FORMATS, read_labels, write_labels
 
     def make(path: Path) -> None:
         faces = records()
-        write_labels(path, faces[:1] if format in ("pts", "labelme") else faces, format)
+        if LABEL_FORMATS[format].write is None:
+            path.write_text("".join(_list_line(format, i, face) for i, face in enumerate(faces)))
+        else:
+            write_labels(path, faces[:1] if format in ("pts", "labelme") else faces, format)
 
     def read(path: Path) -> None:
         read_labels(path, format)
@@ -232,6 +248,5 @@ def label_readers() -> list[Reader]:
     """Labels, predictions that are scored or judged, and metrics."""
     from luvli.data.formats import LABEL_FORMATS
 
-    written = [name for name, known in LABEL_FORMATS.items() if known.write]
-    labels = [*map(_labels, written), _menpo(), _shards()]
+    labels = [*(_labels(name) for name in LABEL_FORMATS if name != "menpo"), _menpo(), _shards()]
     return [*labels, *_scores(), _triage(), _metrics()]
