@@ -11,6 +11,7 @@ from luvli.cli.options import CHANGES, SKIP_BAD
 from luvli.cli.output import face_progress, print_paths, print_result, say
 from luvli.errors import InputError, require
 from luvli.evaluation.table import Table
+from luvli.files import folder_lock
 
 if TYPE_CHECKING:
     from luvli.data.record import FaceRecord
@@ -50,14 +51,15 @@ def calibrate(
     for package in ("onnx", "safetensors", "sklearn", "scipy"):
         require(package, "calibrate")  # before faces are detected
     about: list[str] = []
-    records, training = ([], []) if recipe is None else _from_recipe(recipe, change, about)
-    if data:
-        records += _from_set(*data, skip_bad, about)
-    shut = [] if closed_eyes is None else _from_set("closed_eyes", closed_eyes, skip_bad, about)
-    fitted = calibrate_model(
-        model, records, out, training=training, closed_eyes=shut, success=success,
-        data=about, progress=face_progress("faces"),
-    )  # fmt: skip
+    with folder_lock(f"{out}.lock"):
+        records, training = ([], []) if recipe is None else _from_recipe(recipe, change, about)
+        if data:
+            records += _from_set(*data, skip_bad, about)
+        shut = [] if closed_eyes is None else _from_set("closed_eyes", closed_eyes, skip_bad, about)
+        fitted = calibrate_model(
+            model, records, out, training=training, closed_eyes=shut, success=success,
+            data=about, progress=face_progress("faces"),
+        )  # fmt: skip
     calibration = fitted.calibration
     rows = [
         [f"{float(level):.0%}", f"{before:.1%}", f"{calibration.after[level]:.1%}"]
