@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from luvli.errors import InputError
 from luvli.files import folder_lock
 from luvli.training.distributed import RunOptions
+from luvli.training.ingredients import model_file
 from luvli.training.recipe import Recipe
 from luvli.training.sources import SourceFaces
 
@@ -41,10 +42,11 @@ class TrainingRun:
         last = stage == list(self.recipe.stages)[-1]
         return self.out / (MODEL if last else f"{stage}.safetensors")
 
-    def path_before(self, stage: str) -> Path:
-        """The model file of the stage before."""
+    def start_path(self, stage: str) -> Path:
+        """The model file that a stage begins with: the stage before's, or the recipe's `init`."""
         names = list(self.recipe.stages)
-        return self.model_path(names[names.index(stage) - 1])
+        place = names.index(stage)
+        return self.model_path(names[place - 1]) if place else model_file(str(self.recipe.init))
 
 
 @dataclass

@@ -66,11 +66,11 @@ def stage_data(run: TrainingRun, name: str, start: int) -> StageData:
             f"stages.{name}.batch_size is {stage.batch_size}, which {fabric.world_size} "
             "processes cannot share equally: choose a multiple."
         )
-    cache, before = recipe.data.cache, run.path_before(name)
+    cache = recipe.data.cache
     with fabric.rank_zero_first(local=True):
         parts = {source: run.faces[source] for source in recipe.sources_of(stage)}
         for source in stage.relabel:
-            part = parts[source]
+            part, before = parts[source], run.start_path(name)
             labelled = tuple(relabel(part.train, before, part.source, cache))
             parts[source] = replace(part, train=labelled)
             run.log.say(f"{source}: {len(labelled)} faces labelled by {before}")

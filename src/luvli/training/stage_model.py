@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from torch import Tensor
 
@@ -16,7 +15,6 @@ from luvli.data.boxes import get_enlargement
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.progress import track
 from luvli.training.batch import TrainingFaces, has_covered_landmarks, has_hidden_landmarks
-from luvli.training.ingredients import model_file
 from luvli.training.losses import LOSSES
 from luvli.training.recipe import Stage, TrainedHead
 from luvli.training.run import TrainingRun
@@ -34,7 +32,7 @@ def write_stage_model(
     network = build(trained_config(run, name, faces))
     stage = recipe.stages[name]
     if stage.start_share is not None:
-        start = load_model(_start_path(run, name))[0].state_dict()
+        start = load_model(run.start_path(name))[0].state_dict()
         weights = mixed_weights(weights, start, stage.start_share)
     network.load_state_dict(weights)
     info = {
@@ -64,22 +62,12 @@ def trained_config(run: TrainingRun, name: str, faces: TrainingFaces) -> Network
         "visibility": ("visibility_trained", visible),
         "occlusion": ("occlusion_trained", covered),
     }
+    start = load_model(run.start_path(name))[0].config if stage.train_only else None
     flags = {
-        flag: _flag_before(run, name, flag) if keeps(stage, head) else trained
+        flag: getattr(start, flag) if keeps(stage, head) else trained
         for head, (flag, trained) in heads.items()
     }
     return run.recipe.stage_network(stage).model_copy(update=flags)
-
-
-def _flag_before(run: TrainingRun, name: str, flag: str) -> bool:
-    """Whether an output was trained in the weights that a stage with `train_only` begins with."""
-    return bool(getattr(load_model(_start_path(run, name))[0].config, flag))
-
-
-def _start_path(run: TrainingRun, name: str) -> Path:
-    """The model file that a stage begins with: the recipe's `init`, or the stage before's."""
-    first = name == next(iter(run.recipe.stages))
-    return model_file(str(run.recipe.init)) if first else run.path_before(name)
 
 
 def mixed_weights(
@@ -116,7 +104,7 @@ def train_failure_head(run: TrainingRun, name: str) -> None:
     records = [record for part in recipe.sources_of(stage) for record in run.faces[part].train]
     labelled = [record for record in records if record.labelled.any()]
     trained = fit_failure_head(
-        ModelFile.read(run.path_before(name)),
+        ModelFile.read(run.start_path(name)),
         evenly(labelled, stage.epoch_faces or FAILURE_FACES),
         seed=recipe.seed,
         progress=lambda items: track(items, f"stage {name}", unit="faces"),
