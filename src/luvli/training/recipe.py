@@ -209,8 +209,8 @@ class Recipe(Config):
         if not earlier:
             if stage.loss == FAILURE:
                 yield "the first stage cannot have loss: failure: it has no network to add to"
-            if stage.train_only and self.init is None:
-                yield "the first stage cannot train_only a part: it has no init to start from"
+            if self.init is None and (stage.train_only or stage.start_share):
+                yield "the first stage can have train_only or start_share only with an init"
             if stage.relabel:
                 yield "the first stage cannot relabel: it has no trained weights to start from"
         sources, used = self.data.sources, self.sources_of(stage)
