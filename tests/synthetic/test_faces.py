@@ -131,6 +131,6 @@ def test_ict_faces_hide_as_much_as_merl_rav(shared: Path) -> None:
 
 
 def test_numba_is_not_loaded_before_it_is_needed() -> None:
-    code = "import sys, luvli.synthetic, luvli.cli.data_synthesize; "
+    code = "import sys, luvli.synthetic, luvli.cli.data; "
     code += "sys.exit(any(name in sys.modules for name in ('numba', 'torch', 'scipy')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

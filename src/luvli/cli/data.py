@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any, Literal
 
 import typer
 from typer import Argument, Option
 
-from luvli.cli.data_synthesize import profile, synthesize
 from luvli.cli.options import SET_FOLDER, SET_NAME, SKIP_BAD, Verbs
 from luvli.cli.output import face_progress, print_result, print_table, say
 from luvli.errors import LossWarning
 from luvli.evaluation.table import Table
+from luvli.files import folder_lock
+from luvli.progress import track
 
 data = Verbs(name="data")
-data.command()(synthesize)
-data.command()(profile)
 
 SHOWN = 5
 """problems that `check` names"""
@@ -24,6 +24,7 @@ COLUMNS, SIZE = 4, 220
 """faces in a row of `show`, and their height in pixels"""
 MARKUP_SIZE = 1200
 """pixels along each side of the drawing of a point set"""
+WORKERS: int = Option(0, min=0, help="Processes; 0: one for each core.")
 
 
 @data.callback()
@@ -176,3 +177,78 @@ def markup(
     write_image(path, draw_schematic(chosen, MARKUP_SIZE))
     groups = ", ".join(f"{group} {len(members)}" for group, members in chosen.groups.items())
     say(f"{chosen.name}: {chosen.size} landmarks ({groups})\n{path}")
+
+
+@data.command()
+def synthesize(
+    out: Path = Option(help="Folder for the faces; a run can be continued."),
+    faces: int = Option(5000, min=1, help="How many faces the set shall have."),
+    size: int = Option(256, min=32, max=2048, help="Pixels along each side."),
+    seed: int = Option(0, min=0, help="Equal seeds make equal faces."),
+    head: str = Option("procedural", help="`procedural`, or an ICT FaceKit model (folder or npz)."),
+    pose: Literal["mixed", "frontal", "half-profile", "profile"] = Option(
+        "mixed", help="Which poses."
+    ),
+    workers: int = WORKERS,
+    textures: str | None = Option(
+        None, metavar="FOLDER", help="Photographs with .pts, whose skin the faces wear."
+    ),
+    backgrounds: str | None = Option(
+        None, metavar="FOLDER", help="Photographs to stand behind the faces."
+    ),
+) -> None:
+    """Render faces with exact landmarks and three classes of visibility.
+
+    Writes `NNNNNN.jpg` and `NNNNNN.pts` (MERL-RAV's signs: both coordinates negative for
+    externally occluded, -1 -1 for self-occluded). Run it again to continue or to add faces.
+
+    Example: `luvli data synthesize --faces 5000 --out faces`
+    """
+    from luvli.synthetic import SyntheticFaces
+
+    wanted = SyntheticFaces(
+        head=head, count=faces, size=size, seed=seed, pose=pose, textures=textures,
+        backgrounds=backgrounds,
+    )  # fmt: skip
+    _write(out, wanted, workers)
+
+
+@data.command()
+def profile(
+    name: str = SET_NAME,
+    root: Path = SET_FOLDER,
+    out: Path = Option(help="Folder for the faces; a run can be continued."),
+    head: Path = Option(help="The ICT FaceKit head: its folder or npz file."),
+    faces: int | None = Option(None, min=1, help="How many; one for each photograph by default."),
+    workers: int = WORKERS,
+) -> None:
+    """Turn labelled photographs up to profile, with their labels.
+
+    Fits a 3-D head to the 68 points of each photograph, drapes the photograph over it and turns
+    it to a random yaw of up to 90 degrees. Labels follow the visible outline of the face, as those
+    of 300-W; landmarks that the head hides are self-occluded. Photographs that are in profile
+    already, or that the head does not fit, are passed over. Writes `NNNNNN.jpg` and `NNNNNN.pts`
+    (MERL-RAV's signs). To train on them without those that a recipe holds out, name the
+    sources in the recipe instead: `synthetic: {head: ..., turned: [SOURCE]}`.
+
+    Example: `luvli data profile w300 data/300w --head ict_facekit.npz --out turned`
+    """
+    from luvli.data.sets import load_set
+    from luvli.synthetic import TurnedFaces
+    from luvli.synthetic.photographs import write_faces
+
+    records = load_set(name, root)
+    out.mkdir(parents=True, exist_ok=True)
+    wanted = TurnedFaces(str(head), write_faces(records, out), faces or len(records), 0)
+    _write(out, wanted, workers)
+
+
+def _write(out: Path, wanted: Any, workers: int) -> None:
+    """Draw the faces that are not there yet."""
+    from luvli.synthetic import synthesize as write
+
+    with folder_lock(out):
+        written = write(
+            out, wanted, workers, track=lambda done, what, total: track(done, what, total, "faces")
+        )
+    say(f"{written} faces written to {out} ({len(wanted) - written} were there).")
