@@ -8,7 +8,8 @@ import typer
 from typer import Option
 
 from luvli.cli.options import SET_FOLDER, SET_NAME, SKIP_BAD
-from luvli.cli.output import face_progress, print_paths, print_table, say, warn
+from luvli.cli.output import face_progress, print_paths, print_result, say, warn
+from luvli.evaluation.table import Table
 
 _SHOWN = 50
 """faces on the page"""
@@ -64,7 +65,8 @@ def audit(
     write_audit_page(page, title, result.listed[:_SHOWN], fail_above)
     wrong = sum(result.wrong.values())
     counts = [*result.wrong.items(), ("all", wrong)]
-    print_table(["probably wrong", "labels"], [[kind, f"{count:,}"] for kind, count in counts])
+    rows = [[kind, f"{count:,}"] for kind, count in counts]
+    print_result(Table("", ["probably wrong", "labels"], rows), value=dict(counts))
     if result.without_face:
         say(f"{result.without_face:,} of {result.labels:,} labels have no face found there.")
     print_paths([table, page])
