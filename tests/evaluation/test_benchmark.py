@@ -11,8 +11,7 @@ from PIL import Image
 
 from luvli.data.formats import write_pts
 from luvli.errors import InputError
-from luvli.evaluation.benchmark import labelled_faces, run_methods
-from luvli.evaluation.methods import NamedMethod, open_method
+from luvli.evaluation.benchmark import NamedMethod, labelled_faces, run_methods
 from luvli.faces import FaceLandmarks
 from luvli.markup import get_markup
 
@@ -62,7 +61,8 @@ def test_plug_ins_side_by_side(luvli, folder, tmp_path, monkeypatch):
     error = stretch["metrics"]["nme_interocular"]["value"]
     assert 0 < error < 10  # the boxes have noise of 5 percent
     assert blind["metrics"]["fr10_interocular"]["value"] == 100
-    assert (stretch["failed"], blind["failed"]) == (0, 6) and stretch["milliseconds"] > 0
+    assert (stretch["failed"], len(blind["failed"])) == ([], 6)
+    assert stretch["milliseconds"] > 0
     made = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert made == ["benchmark.html", "benchmark.json", "benchmark.md"]
     text = (tmp_path / "out/benchmark.md").read_text()
@@ -90,33 +90,9 @@ def test_mistakes_are_one_sentence(luvli, folder, tmp_path, monkeypatch):
         ("ten_lines:confused", "must return points of shape"),
         ("ten_lines:broken", "ten_lines:broken failed (RuntimeError: no model, ten_lines.py line"),
         ("unloadable:f", "cannot be imported (FileNotFoundError: "),
-        ("dlib:nowhere.dat", "dlib"),
-        ("mediapipe:nowhere.task", "mediapipe"),
         ("no-such-model", "no-such-model"),
     ):
         done = luvli("benchmark", folder, "--method", name)
         assert done.exit_code == 2 and sentence in done.output, done.output
     with pytest.raises(InputError, match="no method"):
         run_methods([], labelled_faces(folder))
-
-
-def test_a_peer_that_cannot_start_is_one_sentence(folder, tmp_path, monkeypatch):
-    """face-alignment downloads its weights; dlib and MediaPipe refuse what is no model."""
-    import sys
-    from types import ModuleType, SimpleNamespace
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError("<urlopen error [Errno -2] Name or service not known>")
-
-    peer = ModuleType("face_alignment")
-    peer.LandmarksType = SimpleNamespace(TWO_D=1)  # type: ignore[attr-defined]
-    peer.FaceAlignment = refuse  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "face_alignment", peer)
-    with pytest.raises(InputError, match=r"cannot be started .*: it downloads its weights"):
-        open_method("face-alignment")
-    dlib = ModuleType("dlib")
-    dlib.shape_predictor = refuse  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "dlib", dlib)
-    (tmp_path / "x.dat").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"dlib cannot be started .*x\.dat is no model of it"):
-        open_method(f"dlib:{tmp_path / 'x.dat'}")

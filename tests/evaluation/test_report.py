@@ -11,9 +11,9 @@ from scored_files import changed
 
 from luvli.data.formats import write_pts
 from luvli.errors import InputError
-from luvli.evaluation import compare
-from luvli.evaluation.metrics import Evaluation
-from luvli.evaluation.report import write_report
+from luvli.evaluation import accuracy, compare
+from luvli.evaluation.metrics import Evaluation, compute_metrics
+from luvli.evaluation.report import quoted_table, write_report
 from luvli.evaluation.table import interval
 
 FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]
@@ -109,12 +109,12 @@ def test_differences_are_paired_by_name(two, faces):
     reports = [compare.read_report(folder) for folder in two]
     rows = {row.metric.name: row for row in compare.paired_differences(reports)}
     nme_row, auc_row = rows["nme_box"], rows["auc7_box"]
-    from luvli.evaluation import auc, nme
-
-    errors = nme(faces.points, faces.labels)[:30]
+    errors = accuracy.nme(faces.points, faces.labels)[:30]
     assert nme_row.paired.difference == pytest.approx(0.3 * errors.mean())
     assert nme_row.paired.low > 0 and nme_row.paired.p_value < 0.01 and nme_row.faces == 30
-    assert auc_row.paired.difference == pytest.approx(auc(1.3 * errors, 7) - auc(errors, 7))
+    assert auc_row.paired.difference == pytest.approx(
+        accuracy.auc(1.3 * errors, 7) - accuracy.auc(errors, 7)
+    )
 
 
 def test_strangers_are_not_paired(two):
@@ -216,9 +216,18 @@ def test_reports_of_several_test_sets_do_not_overwrite_each_other(luvli, tmp_pat
     assert Evaluation.read(tmp_path / "r/metrics.json").dataset == "w300"
 
 
-def test_score_prints_what_papers_quote(luvli, tmp_path, faces):
-    np.savez(tmp_path / "p.npz", points=faces.points, truth=faces.labels)
-    done = luvli("score", tmp_path / "p.npz", "--dataset", "w300")
-    for name in ("NME_inter-ocular (eq. 15)", "AUC8", "FR8", "AUC10", "FR10", "NME_box (eq. 15)",
-                 "NME_vis, box (eq. 20)"):  # fmt: skip
-        assert name in done.output, name
+def test_300w_is_quoted_by_part(faces):
+    """Full, common and challenge: inter-ocular NME, AUC and FR at 8 and at 10 percent."""
+    hard = np.arange(len(faces)) % 4 == 0
+    parts = {"common": ~hard, "challenge": hard}
+    set_of = changed(faces, dataset="w300", subset="full", subsets=parts)
+    table = quoted_table(compute_metrics(set_of, resamples=5), intervals=False)
+    assert [row[0] for row in table.rows] == ["full", "common", "challenge"]
+    assert table.head[2:7] == [
+        "NME_inter-ocular (eq. 15) (%)", "AUC8, inter-ocular (%)", "FR8, inter-ocular (%)",
+        "AUC10, inter-ocular (%)", "FR10, inter-ocular (%)",
+    ]  # fmt: skip
+    for row, mask in zip(table.rows, (hard | ~hard, ~hard, hard), strict=True):
+        errors = accuracy.nme(faces.points[mask], faces.labels[mask], "interocular")
+        wanted = [errors.mean(), accuracy.auc(errors, 8), 0.0, accuracy.auc(errors, 10), 0.0]
+        assert row[1:7] == [f"{mask.sum()}", *(f"{value:.2f}" for value in wanted)]

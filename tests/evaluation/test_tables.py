@@ -17,11 +17,9 @@ from luvli.evaluation.paper_tables import (
     footnotes,
     paper_faces,
     printed_tables,
-    published_json,
     published_table,
     published_tables,
     read_reports,
-    with_later_methods,
     with_reports,
     without_column,
 )
@@ -54,7 +52,7 @@ def test_there_are_all_thirteen_in_order():
 def test_quoted_numbers_are_those_of_the_paper(shared):
     tex = (shared / "reference/luvli_paper.tex").read_text()
     for number in range(3, 14):
-        rows = published_table(number).rows
+        rows = [row for row in published_table(number).rows if not row.source]
         ours = sorted(float(v) for row in rows for v in row.values if v is not None)
         assert ours == pytest.approx(numbers_in_source(tex, LABELS[number])), number
 
@@ -152,7 +150,6 @@ def test_printing(report):
     text = four.markdown()
     assert "| SAN* | 2.86 | 2.95 | 3.50 | 59.7 | 61.9 | 51.9 |" in text and "| KDN |" in text
     assert "<b>" in four.html() and "*" in four.text()
-    assert published_json(table)["rows"][-1]["quoted"] is False
 
 
 def test_reports_are_found_in_folders(tmp_path, report):
@@ -183,7 +180,7 @@ def test_reports_that_fit_no_column_are_named(report):
     assert without_column(published_table(8), [report]) == ""
     sentence = without_column(published_table(4), [report] * 7)
     assert "mine on merl_rav all" in sentence and "cofw68 all" in sentence
-    assert "7 of 7 reports" in sentence and "and 4 more" in sentence
+    assert "7 of 7 reports" in sentence
 
 
 def test_reports_of_one_name_do_not_write_over_each_other(report):
@@ -199,14 +196,13 @@ def test_reports_of_one_name_do_not_write_over_each_other(report):
 
 
 def test_later_methods_stand_between_the_paper_and_ours_with_sources(report):
-    table = with_later_methods(with_reports(published_table(8), [report]))
+    table = with_reports(published_table(8), [report])
     assert [row.method for row in table.rows][-3:] == ["LUVLi (paper)", "SPIGA (2022)", "mine"]
-    later = [row for n in range(1, 14) for row in with_later_methods(published_table(n)).rows
-             if row.source]  # fmt: skip
+    later = [row for n in range(1, 14) for row in published_table(n).rows if row.source]
     assert len(later) >= 20
     for row in later:
         assert "arXiv" in row.source and "same test faces" in row.source
-    rows = printed_tables(with_later_methods(published_table(3)))[0].rows
+    rows = printed_tables(published_table(3))[0].rows
     names = {row[0]: row[1:] for row in rows}
     assert names["STAR (2023) ‡"] == ["2.52", "4.32", "2.87"]
     assert names["PIPNet (2021) ‡"] == ["2.78", "4.89", "3.19"]
@@ -235,6 +231,6 @@ def test_best_values_are_marked_as_in_the_paper():
     (table,) = printed_tables(published_table(3))
     rows = published_table(3).rows
     for column in range(3):
-        smallest = min(row.values[column] for row in rows)
+        smallest = min(v for row in rows if (v := row.values[column]) is not None)
         best = [i for (i, j), mark in table.marks.items() if (j, mark) == (column + 1, "best")]
         assert best == [i for i, row in enumerate(rows) if row.values[column] == smallest]

@@ -13,25 +13,23 @@ def benchmark(
     folder: Path = Argument(help="Labelled faces, e.g. images with .pts."),
     method: list[str] = Option(
         ["luvli-68"],
-        help="A model of ours by name or path, dlib:PREDICTOR.dat, "
-        "mediapipe:face_landmarker.task, face-alignment, or a plug-in module:function; may be "
-        "repeated.",
+        help="A model of ours by name or path, or a function of a file of this folder, "
+        "module:function; may be repeated.",
     ),
     dataset: str = Option("folder", help="The folder is this data set, or a part of one."),
     out: Path | None = Option(None, help="Folder for benchmark.html, .md and .json."),
 ) -> None:
     """Accuracy, failures and time of several methods on one folder of labelled faces, in one run.
 
-    A plug-in is a function of an image (H, W, 3) and a box (x0, y0, x1, y1) that returns points
-    (68, 2) or None: ten lines in a file of this folder.
+    Other programs take part through a plug-in: a function of an image (H, W, 3) and a box (x0, y0,
+    x1, y1) that returns points (68, 2) or None, in a file of this folder.
 
     Example: `luvli benchmark faces/ --method luvli-68 --method mine:predict --out comparison`
     """
     from luvli.evaluation import benchmark as running
     from luvli.evaluation.compare import comparison_json, comparison_tables, write_comparison
-    from luvli.evaluation.methods import open_method
 
-    methods = [open_method(name) for name in method]
+    methods = [running.open_method(name) for name in method]
     records = running.labelled_faces(folder, dataset)
     results = running.run_methods(methods, records, progress=face_progress)
     if out is not None:

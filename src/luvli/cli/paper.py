@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,10 +51,9 @@ def table(
         _evaluate(plain, model, data, reports[0])
     read = tables.read_reports(reports)
     chosen = tables.with_reports(plain, read, "polyline" if polyline else "step")
-    chosen = tables.with_later_methods(chosen)
     if sentence := tables.without_column(plain, read):
         warn(sentence)
-    print_result(*tables.printed_tables(chosen), value=tables.published_json(chosen))
+    print_result(*tables.printed_tables(chosen), value=asdict(chosen))
 
 
 def _evaluate(plain: PublishedTable, models: list[str], sets: list[str], reports: Path) -> None:

@@ -70,32 +70,18 @@ class HumanComparison(NamedTuple):
     annotators: Annotators
     model: Floats
     """(m, 2, 2) log-Euclidean mean of the predicted covariances, as in Figure 8"""
+    ratio: Floats
+    """(m,) predicted / human standard deviation, |Sigma|^(1/4)"""
+    angle: Floats
+    """(m,) degrees between the long axes, 0 to 90; NaN where people's ellipse is round"""
+    divergence: Floats
+    """(m,) D_KL(human || model) of Gaussians with these covariances, in nats"""
     points: Floats
     """(k, 2) mean predicted face"""
     faces: int
     """predicted faces"""
     markup: str
     method: str
-
-    @property
-    def ratio(self) -> Floats:
-        """(m,) predicted / human standard deviation, |Sigma|^(1/4)."""
-        return np.asarray(algebra.spread(self.model) / algebra.spread(self.annotators.covariance))
-
-    @property
-    def angle(self) -> Floats:
-        """(m,) degrees between the long axes, 0 to 90; NaN where people's ellipse is round."""
-        human, model = _ellipses(self.annotators.covariance), _ellipses(self.model)
-        gap = np.abs(human.angle - model.angle)
-        directed = elongation(human) > ELONGATED
-        return np.where(directed, np.minimum(gap, 180.0 - gap), np.nan)
-
-    @property
-    def divergence(self) -> Floats:
-        """(m,) D_KL(human || model) of Gaussians with these covariances, in nats."""
-        zero = np.zeros((len(self.model), 2))
-        human = Gauss.from_covariance(zero, self.annotators.covariance)
-        return np.asarray(human.kl_divergence(Gauss.from_covariance(zero, self.model)))
 
 
 def read_annotators(path: PathLike, markup: str = "ibug68") -> Annotators:
@@ -152,11 +138,23 @@ def compare_with_annotators(faces: LabelledFaces, annotators: Annotators) -> Hum
     """
     if faces.markup is None:
         raise InputError(f"{faces.method} has no known point set.")
-    markup = faces.markup.name
-    covariance = faces.needed("covariance")
+    markup, covariance = faces.markup.name, faces.needed("covariance")
     points, mean, count = mean_ellipses(faces.points, covariance, markup, upright=True)
-    model = mean[annotators.landmarks]
-    return HumanComparison(annotators, model, points, count, markup, faces.method)
+    model, human = mean[annotators.landmarks], annotators.covariance
+    people, theirs = _ellipses(human), _ellipses(model)
+    gap = np.abs(people.angle - theirs.angle)
+    density, other = (Gauss.from_covariance(np.zeros((len(s), 2)), s) for s in (human, model))
+    return HumanComparison(
+        annotators,
+        model,
+        ratio=np.asarray(algebra.spread(model) / algebra.spread(human)),
+        angle=np.where(elongation(people) > ELONGATED, np.minimum(gap, 180.0 - gap), np.nan),
+        divergence=np.asarray(density.kl_divergence(other)),
+        points=points,
+        faces=count,
+        markup=markup,
+        method=faces.method,
+    )
 
 
 def comparison(faces: LabelledFaces, path: PathLike | None) -> HumanComparison:

@@ -1,26 +1,35 @@
-"""Several methods on the same labelled faces in one run: accuracy, failures, time, side by side."""
+"""Several methods on the same labelled faces in one run: accuracy, failures, time, side by side.
+
+A method is a function from an image (H, W, 3) uint8 RGB and a box x0, y0, x1, y1 around the
+landmarks to points (k, 2) in image pixels, to `luvli.FaceLandmarks`, whose uncertainty is then
+evaluated too, or to None for no face. `mine:my_method` is such a function in the module `mine.py`.
+"""
 
 from __future__ import annotations
 
+import importlib
+import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from luvli.arrays import Floats
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
 from luvli.data.sets import get_set, load_set, parse_part
-from luvli.errors import InputError
+from luvli.errors import InputError, brief
 from luvli.evaluation.bootstrap import Interval
 from luvli.evaluation.compare import StoredReport
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.methods import NamedMethod
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.table import numbered
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike
-from luvli.image.read import read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.progress import Track
 
 QUARTILES = (0.25, 0.5, 0.75)
@@ -28,6 +37,57 @@ HOW = (
     "The same faces and boxes for all, in turns on one machine; faces without a prediction count "
     "as 100 %. Time: median and quartiles of one face, image in memory, detection not included."
 )
+
+Method = Callable[[ImageArray, Floats], FaceLandmarks | Floats | None]
+
+
+class NamedMethod(NamedTuple):
+    """A method with the name that tables and plots show."""
+
+    name: str
+    run: Method
+
+
+def open_method(what: str) -> NamedMethod:
+    """A plug-in `module:function`, or one of our models by name or path."""
+    module, _, function = what.partition(":")
+    if function and not Path(what).exists() and module.replace(".", "").isidentifier():
+        return _plug_in(module, function)
+    from luvli.prediction.predictor import load
+
+    predictor = load(what)
+    return NamedMethod(
+        predictor.info.name,
+        lambda image, box: predictor.predict(image, boxes=[list(map(float, box))])[0],
+    )
+
+
+def _plug_in(module: str, function: str) -> NamedMethod:
+    """A function of a module of this folder; whatever it raises becomes one sentence."""
+
+    def sentence(what: str, error: Exception, fix: str) -> InputError:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{type(error).__name__}: {brief(error)}"
+        where = f"{Path(place.filename).name} line {place.lineno}"
+        return InputError(f"the plug-in {module}:{function} {what} ({said}, {where}): {fix}.")
+
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        run = getattr(importlib.import_module(module), function)
+    except Exception as error:
+        fix = f"keep {module}.py in this folder, or install it"
+        raise sentence("cannot be imported", error, fix) from error
+
+    def guarded(image: ImageArray, box: Floats) -> FaceLandmarks | Floats | None:
+        try:
+            return run(image, box)
+        except Exception as error:
+            fix = "mend it, or return None where it finds no face"
+            raise sentence("failed", error, fix) from error
+
+    return NamedMethod(function, guarded)
 
 
 def labelled_faces(folder: PathLike, dataset: str = "folder") -> Sequence[FaceRecord]:
@@ -67,10 +127,10 @@ def run_methods(
             predictions[m].append(_as_face(prediction, record, method.name))
     results = []
     names = numbered([method.name for method in methods])
-    for name, method, faces, spent in zip(names, methods, predictions, milliseconds, strict=True):
-        labelled = LabelledFaces.from_records(
-            records, Faces.stack(faces), method=name, notes=(HOW, *method.notes)
-        ).with_tight_boxes()
+    for name, faces, spent in zip(names, predictions, milliseconds, strict=True):
+        stacked = Faces.stack(faces)
+        labelled = LabelledFaces.from_records(records, stacked, method=name, notes=(HOW,))
+        labelled = labelled.with_tight_boxes()
         # the first call also loads and warms up
         timed = spent[1:] if len(spent) > 1 else spent
         low, middle, high = map(float, np.quantile(timed, QUARTILES))
@@ -81,16 +141,14 @@ def run_methods(
 
 def _as_face(prediction: Any, record: FaceRecord, name: str) -> FaceLandmarks:
     count = len(record.points)
-    if prediction is None:
-        prediction = np.full((count, 2), np.nan)
-    face = prediction if isinstance(prediction, FaceLandmarks) else None
-    points = np.asarray(prediction if face is None else face.points, np.float64)
+    given = np.full((count, 2), np.nan) if prediction is None else prediction
+    points = np.asarray(getattr(given, "points", given), dtype=np.float64)
     if points.shape != (count, 2):
         raise InputError(
             f"{name} must return points of shape ({count}, 2) or None, got {points.shape}."
         )
-    if face is not None:
-        return face
+    if isinstance(prediction, FaceLandmarks):
+        return prediction
     return FaceLandmarks(
         points=points, covariance=np.full((count, 2, 2), np.nan), visibility=np.zeros(count),
         box=np.full(4, np.nan), markup=record.markup, visibility_trained=False,

@@ -14,7 +14,7 @@ from luvli.errors import InputError
 from luvli.evaluation import accuracy
 from luvli.evaluation.bootstrap import Interval, PairedDifference, paired_bootstrap
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.metrics import Columns, Evaluation, metric_values, plain_numbers
+from luvli.evaluation.metrics import Columns, Evaluation, finite, metric_values
 from luvli.evaluation.page import write_page
 from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, Metric, quoted
@@ -75,7 +75,7 @@ def compared_metrics(reports: Sequence[StoredReport]) -> list[Metric]:
     usual = quoted(reports[0].metrics.dataset)
     chosen = [
         metric
-        for metric in METRICS
+        for metric in METRICS.values()
         if any(metric.name in report.metrics.metrics for report in reports)
         and (not metric.normalizer or metric.name in usual)
     ]
@@ -153,21 +153,14 @@ def write_comparison(
 
 
 def comparison_json(reports: Sequence[StoredReport]) -> dict[str, Any]:
-    """For JSON: each method's metrics, and the differences from the first."""
-    names = [metric.name for metric in compared_metrics(reports)]
+    """For JSON: each report, and the differences from the first."""
     methods = [
-        {
-            "method": each.method,
-            "faces": each.faces,
-            "failed": len(each.failed),
-            "metrics": plain_numbers({n: each.metrics[n] for n in names if n in each.metrics}),
-            "milliseconds": milliseconds and milliseconds.value,
-        }
-        for each, _, milliseconds in reports
+        json.loads(report.metrics.to_json())
+        | {"milliseconds": report.milliseconds and report.milliseconds.value}
+        for report in reports
     ]
     differences = [
-        {"method": d.method, "metric": d.metric.name, "faces": d.faces}
-        | {key: v if np.isfinite(v) else None for key, v in d.paired._asdict().items()}
+        {"method": d.method, "metric": d.metric.name, "faces": d.faces, **finite(d.paired)}
         for d in paired_differences(reports)
     ]
     return {"methods": methods, "differences": differences}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,9 +13,9 @@ from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, unknown_choice
-from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_faces import LabelledFaces, faces_at
 from luvli.evaluation.table import listed_names
-from luvli.faces import Faces, RegionRadii
+from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.image.box import Box, best_match
 from luvli.image.read import read_image
@@ -82,8 +82,8 @@ def predict_records(
             raise result
     if not usable:
         raise InputError(problems[0] if problems else "there are no labelled faces to predict.")
-    template = next((faces for faces in predictions if len(faces)), predictions[0])
-    faces = Faces.concatenate([p if len(p) else _no_face(template) for p in predictions])
+    counts = np.array([len(faces) for faces in predictions])
+    faces = faces_at(Faces.concatenate(predictions), np.where(counts, counts.cumsum() - 1, -1))
     notes = about.pop("notes", ())
     if problems:
         notes = (*notes, f"{len(problems)} bad faces were left out: {listed_names(problems)}")
@@ -117,22 +117,6 @@ def _crop(
     if box is not None and box.detected and not refine_boxes:
         box = replace(box, detected=False)
     return predictor.preprocess(image, [] if box is None else [box], name=str(record.image))
-
-
-def _no_face(like: Faces) -> Faces:
-    """One face without locations, of the same model."""
-    missing: dict[type, Any] = {np.bool_: False, np.int64: -1}
-    changes: dict[str, Any] = {
-        item.name: np.full((1, *values.shape[1:]), missing.get(values.dtype.type, np.nan))
-        for item in fields(like)
-        if isinstance(values := getattr(like, item.name), np.ndarray)
-    }
-    changes |= {"visibility": np.zeros_like(changes["visibility"]), "scores": np.zeros(1)}
-    if like.regions is not None:
-        levels, radii, joint = like.regions
-        gaps = (np.full((1, *side.shape[1:]), np.nan) for side in (radii, joint))
-        changes["regions"] = RegionRadii(levels, *gaps)
-    return replace(like, **changes)
 
 
 def evaluate_set(

@@ -169,6 +169,12 @@ def visible_and_hidden(faces: LabelledFaces) -> tuple[Floats, Bools]:
     return visibility.labelled(faces.needed("visibility"), classes)
 
 
+def right_of_both_kinds(faces: LabelledFaces) -> Floats:
+    """`right`, where both kinds of labels are there."""
+    visible_and_hidden(faces)
+    return right(faces)
+
+
 def precision_of_hidden(faces: LabelledFaces) -> float:
     """Average precision of the self-occluded landmarks, which are the rare ones."""
     score, visible = visible_and_hidden(faces)

@@ -8,7 +8,7 @@ absurd errors is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.data.formats import guess_format
 from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, brief, require
 from luvli.evaluation.accuracy import known_mean, nme, normalizers
-from luvli.evaluation.labelled_faces import LabelledFaces, predicted_faces
+from luvli.evaluation.labelled_faces import LabelledFaces, faces_at, predicted_faces
 from luvli.evaluation.prediction_files import FaceFile, read_predictions, read_truth, unique_names
 from luvli.evaluation.report_file import read_parquet
 from luvli.files import PathLike
@@ -31,9 +30,10 @@ from luvli.likelihood import family
 ABSURD = 25.0
 """percent of the box: a median error above it means that the orders differ, not that a
 method is bad"""
-_NEAR = 1.0  # box sizes: a prediction further from a face of the same image is of another face
-
+NEAR = 1.0
+"""box sizes: a prediction further from a face of the same image is of another face"""
 MIN_FACES = 10
+"""for a word about an offset"""
 OFFSETS = (0.6, 2.0)
 """pixels, of both axes: with one pixel between the files and a habit of the method's own"""
 MAX_ERROR = 0.1
@@ -82,14 +82,12 @@ def read_faces(
         given = {"dataset": data[0]} | given
     if labels is None:
         raise InputError(f"{predictions} holds no labels: give them with --truth or --data.")
-    first = 1.0 if one_based and source.is_file() else 0.0
-    if truth is not None and _is_coco(source, "coco-results") and _is_coco(Path(truth), "coco"):
-        # results count pixels as the annotations do that they were made for
+    first = float(one_based and source.is_file())
+    if guess.image_ids and not guess.images:  # COCO results count as their annotations do
         first += max(record.attributes.get("first_pixel", 0.0) for record in labels.records)
-    guess = _moved(guess, first)
     if truth_one_based and (truth is None or Path(truth).is_file()):
         labels = _moved(labels, 1.0)
-    faces = match_faces(guess, labels, given, by_order)
+    faces = match_faces(_moved(guess, first), labels, by_order, **given)
     return faces if given_boxes else faces.with_tight_boxes()
 
 
@@ -102,10 +100,6 @@ def _read_set(name: str, root: PathLike, subset: str | None = None) -> FaceFile:
     return FaceFile(str(root), faces.records)
 
 
-def _is_coco(path: Path, kind: str) -> bool:
-    return path.suffix.lower() == ".json" and path.is_file() and guess_format(path) == kind
-
-
 def _moved(side: FaceFile, by: float) -> FaceFile:
     """The side with its points moved up and to the left by so many pixels."""
     if not by:
@@ -114,7 +108,7 @@ def _moved(side: FaceFile, by: float) -> FaceFile:
 
 
 def match_faces(
-    guess: FaceFile, labels: FaceFile, about: Mapping[str, Any], by_order: bool = False
+    guess: FaceFile, labels: FaceFile, by_order: bool = False, **about: Any
 ) -> LabelledFaces:
     """Both sides as one set: a row for each labelled face, NaN where it has no prediction."""
     if guess.points.shape[1] in MESH_SIZES:
@@ -126,41 +120,34 @@ def match_faces(
         )
     index, notes = match_rows(guess, labels, by_order)
 
-    def by_label(values: Sequence[Any]) -> Any:
-        """Values of the predictions by rows of the labels; None where one has none."""
-        if any(value is None for value in values):
-            return None
-        rows = np.array(values, dtype=np.float64)[index]
-        rows[index < 0] = np.nan
-        return rows
+    def stacked(values: Sequence[Any]) -> Any:
+        return None if any(value is None for value in values) else np.array(values, np.float64)
 
-    def words_by_label(words: Sequence[str]) -> list[str]:
+    def by_label(words: Sequence[str]) -> list[str]:
         """Words of the predictions by rows of the labels; none where a label has no prediction."""
         return [words[i] if i >= 0 else "" for i in index] if words else []
 
     stored = {str(r.attributes.get("likelihood") or "") for r in guess.records}
-    fields = dict(about)
-    markup = fields.pop("markup", labels.records[0].markup)
-    likelihood = fields.pop("likelihood", "".join(stored) if len(stored) == 1 else "")
-    likelihood = likelihood or "laplace"
-    family(likelihood)  # refuses an unknown name
+    likelihood = about.pop("likelihood", "") or (stored.pop() if len(stored) == 1 else "")
     predicted = predicted_faces(
-        by_label([record.points for record in guess.records]),
-        by_label([record.covariance for record in guess.records]),
-        by_label([record.visibility_probability for record in guess.records]),
-        markup,
-        likelihood,
+        guess.points,
+        stacked([record.covariance for record in guess.records]),
+        stacked([record.visibility_probability for record in guess.records]),
+        about.pop("markup", labels.records[0].markup),
+        likelihood or "laplace",
     )
+    pixels = stacked([record.attributes.get("paper_pixel") for record in guess.records])
+    if pixels is not None:
+        about["paper_pixel"] = np.where(index < 0, np.nan, pixels[index])
     faces = LabelledFaces.from_records(
         labels.records,
-        predicted,
-        names=_display_names(labels) or words_by_label(_display_names(guess)),
-        images=labels.images or words_by_label(guess.images),
-        **fields,
+        faces_at(predicted, index),
+        names=_display_names(labels) or by_label(_display_names(guess)),
+        images=labels.images or by_label(guess.images),
+        **about,
     )
-    pixels = by_label([record.attributes.get("paper_pixel") for record in guess.records])
     said = (*guess.notes, *labels.notes, *notes, *origin_notes(faces.points, faces.labels))
-    return replace(faces, notes=said, paper_pixel=faces.paper_pixel if pixels is None else pixels)
+    return replace(faces, notes=said)
 
 
 def _without_mesh(side: FaceFile) -> FaceFile:
@@ -221,7 +208,8 @@ def match_rows(
             f"{guess.source} has {m} faces and {labels.source} has {n}: without names on both "
             "sides they must be the same faces in the same order."
         )
-    error = _median_error(guess.points, labels)
+    errors = nme(guess.points, labels.points, "box", average="visible")
+    error = np.median(errors[~np.isnan(errors)]) if np.isfinite(errors).any() else 0.0
     if error > ABSURD and not by_order:
         raise InputError(
             f"{guess.source} and {labels.source} have no names in common, and matched by their "
@@ -274,14 +262,8 @@ def _nearest(labels: Floats, guesses: Floats) -> Indices:
     cost = np.nan_to_num(known_mean(gap, axis=2) / size[:, None], nan=1e6, posinf=1e6)
     left, right = optimize.linear_sum_assignment(cost)
     result = np.full(len(labels), -1, dtype=np.intp)
-    result[left] = np.where(cost[left, right] < _NEAR, right, -1)
+    result[left] = np.where(cost[left, right] < NEAR, right, -1)
     return result
-
-
-def _median_error(points: Floats, labels: FaceFile) -> float:
-    errors = nme(points, labels.points, "box", average="visible")
-    known = errors[~np.isnan(errors)]
-    return float(np.median(known)) if len(known) else 0.0
 
 
 def _keys(side: FaceFile) -> list[tuple[str, ...]]:

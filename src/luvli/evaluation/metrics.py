@@ -68,11 +68,10 @@ class Evaluation:
     def to_json(self) -> str:
         """For `metrics.json`; NaN is null."""
         content: dict[str, Any] = {"format": _FORMAT, **asdict(self)}
-        content["metrics"] = plain_numbers(self.metrics)
-        content["subsets"] = {
-            name: {"faces": part.faces, "metrics": plain_numbers(part.metrics)}
-            for name, part in self.subsets.items()
-        }
+        content["metrics"] = {name: finite(value) for name, value in self.metrics.items()}
+        for name, part in self.subsets.items():
+            metrics = {key: finite(value) for key, value in part.metrics.items()}
+            content["subsets"][name] = {"faces": part.faces, "metrics": metrics}
         return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -153,7 +152,7 @@ def metric_values(
     about each that the likelihood has no method for."""
     values: dict[str, Columns | float] = {}
     problems = []
-    for metric in METRICS:
+    for metric in METRICS.values():
         if names and metric.name not in names:
             continue
         try:
@@ -197,12 +196,9 @@ def _summaries(
     return {name: each for name, each in summaries.items() if not math.isnan(each.value)}
 
 
-def plain_numbers(metrics: Mapping[str, Interval]) -> dict[str, dict[str, float | None]]:
+def finite(values: NamedTuple) -> dict[str, float | None]:
     """For JSON: None for what is not a number."""
-    return {
-        name: {key: v if math.isfinite(v) else None for key, v in each._asdict().items()}
-        for name, each in metrics.items()
-    }
+    return {key: v if math.isfinite(v) else None for key, v in values._asdict().items()}
 
 
 def _nan_for_null(values: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from luvli.data.sets import get_set
 from luvli.errors import unknown_choice
 from luvli.evaluation.metrics import Evaluation
-from luvli.evaluation.table import ARROWS, Table, best_marks, numbered
+from luvli.evaluation.table import ARROWS, Table, best_marks, listed_names, numbered
 from luvli.files import PathLike
 
 AucMethod = Literal["step", "polyline"]
@@ -101,9 +101,18 @@ def _resource(name: str) -> Any:
 
 @cache
 def published_tables() -> tuple[PublishedTable, ...]:
-    """Every table, quoted rows only, in the order of the paper."""
-    content = _resource("published.json")["tables"]
-    return TypeAdapter(tuple[PublishedTable, ...]).validate_python(content)
+    """Every table of the paper in its order, with the methods published since, each with its
+    source."""
+    tables = _resource("published.json")["tables"]
+    for table in tables:
+        for later in _resource("later_methods.json")["methods"]:
+            if values := later["values"].get(str(table["number"])):
+                values = [*values, *[None] * (len(table["columns"]) - len(values))]
+                source = f"{later['source']}; {later['protocol']}"
+                table["rows"].append(
+                    {"method": later["method"], "values": values, "source": source}
+                )
+    return TypeAdapter(tuple[PublishedTable, ...]).validate_python(tables)
 
 
 def published_table(which: str | int) -> PublishedTable:
@@ -111,8 +120,8 @@ def published_table(which: str | int) -> PublishedTable:
 
     >>> published_table(4).name
     'split2'
-    >>> published_table("split2").rows[-1].method
-    'LUVLi* (paper)'
+    >>> published_table("split2").rows[0].method
+    'SAN*'
     """
     tables = {str(table.number): table for table in published_tables()}
     tables |= {table.name: table for table in published_tables()}
@@ -140,17 +149,13 @@ def with_reports(
         else:
             if cells:
                 rows.append((report.method, cells))
-    columns = range(len(table.columns))
-    ours = tuple(
-        TableRow(
-            name,
-            tuple(row[i][0] if i in row else None for i in columns),
-            quoted=False,
-            faces=tuple(row[i][1] if i in row else None for i in columns),
-        )
-        for name, (_, row) in zip(numbered([name for name, _ in rows]), rows, strict=True)
-    )
-    return replace(table, rows=table.rows + ours)
+    names = numbered([name for name, _ in rows])
+    ours = []
+    for name, (_, row) in zip(names, rows, strict=True):
+        pairs = [row.get(i, (None, None)) for i in range(len(table.columns))]
+        values, faces = zip(*pairs, strict=True)
+        ours.append(TableRow(name, values, quoted=False, faces=faces))
+    return replace(table, rows=(*table.rows, *ours))
 
 
 def _cells(
@@ -165,25 +170,12 @@ def _cells(
         if auc == "polyline":
             path = re.sub(r"\bauc(\d+)_", r"auc\1_polyline_", path)
         names = (column.subset, *column.also)
-        whole = report.subset in names
-        subset = "" if whole else next((name for name in report.subsets if name in names), None)
-        value = None if subset is None else report.value(path, subset)
-        if value is not None:
+        inside = (name for name in report.subsets if name in names)
+        subset = "" if report.subset in names else next(inside, None)
+        if subset is not None and (value := report.value(path, subset)) is not None:
             faces = report.subsets[subset].faces if subset else report.faces
             cells[i] = (value * column.scale, faces)
     return cells
-
-
-def with_later_methods(table: PublishedTable) -> PublishedTable:
-    """The table with methods published since, each with its source."""
-    later = []
-    for entry in _resource("later_methods.json")["methods"]:
-        if values := entry["values"].get(str(table.number)):
-            padded = (*values, *[None] * (len(table.columns) - len(values)))
-            source = f"{entry['source']}; {entry['protocol']}"
-            later.append(TableRow(entry["method"], padded, source=source))
-    rows = [*(r for r in table.rows if r.quoted), *later, *(r for r in table.rows if not r.quoted)]
-    return replace(table, rows=tuple(rows))
 
 
 def without_column(table: PublishedTable, reports: Sequence[Evaluation]) -> str:
@@ -198,10 +190,9 @@ def without_column(table: PublishedTable, reports: Sequence[Evaluation]) -> str:
     columns = dict.fromkeys(f"{c.dataset} {c.subset}" for c in table.columns if c.metric)
     if not columns:
         return "this table is not filled from reports."
-    more = f" and {len(other) - 3} more" if len(other) > 3 else ""
     return (
         f"{len(other)} of {len(reports)} reports are of other test sets than this table's "
-        f"({', '.join(columns)}): {', '.join(other[:3])}{more}."
+        f"({', '.join(columns)}): {listed_names(other)}."
     )
 
 
@@ -240,20 +231,6 @@ def read_reports(places: Sequence[PathLike]) -> list[Evaluation]:
 # --- printing ----------------------------------------------------------------------------
 
 
-def published_json(table: PublishedTable) -> dict[str, Any]:
-    """For JSON: everything, with the quoted rows marked."""
-    return {
-        **{name: getattr(table, name) for name in ("number", "name", "part", "title", "note")},
-        "columns": [f"{c.group}: {c.label}" if c.group else c.label for c in table.columns],
-        "rows": [
-            {"method": row.method, "quoted": row.quoted, "values": list(row.values)}
-            | ({"faces": list(row.faces)} if row.faces else {})
-            | ({"source": row.source} if row.source else {})
-            for row in table.rows
-        ],
-    }
-
-
 def printed_tables(table: PublishedTable) -> list[Table]:
     """What to print: one table, or one for each group of columns of a wide one; best and
     second-best values are marked, footnotes stand below the last."""
@@ -262,8 +239,11 @@ def printed_tables(table: PublishedTable) -> list[Table]:
     for group, indices in groups.items():
         columns = [table.columns[i] for i in indices]
         rows = [row for row in table.rows if any(row.values[i] is not None for i in indices)]
-        values = [[_number(row.values[i]) for i in indices] for row in rows]
-        marks = best_marks(values, [column.better for column in columns])
+        cells = [[row.values[i] for i in indices] for row in rows]
+        marks = best_marks(
+            [[None if isinstance(cell, str) else cell for cell in row] for row in cells],
+            [column.better for column in columns],
+        )
         above = [f"{c.group}: " if c.group and not group else "" for c in columns]
         heads = [f"{a}{c.label}{ARROWS[c.better]}" for a, c in zip(above, columns, strict=True)]
         title = f"Table {table.number} ({table.part}): {table.title}"
@@ -271,16 +251,15 @@ def printed_tables(table: PublishedTable) -> list[Table]:
             Table(
                 f"{title}, {group}" if group else title,
                 ["method", *heads],
-                [[r.name, *(table.columns[i].text(r.values[i]) for i in indices)] for r in rows],
+                [
+                    [row.name, *(c.text(cell) for c, cell in zip(columns, each, strict=True))]
+                    for row, each in zip(rows, cells, strict=True)
+                ],
                 notes=footnotes(table) if group == list(groups)[-1] else (),
                 marks={(i, j + 1): mark for (i, j), mark in marks.items()},
             )
         )
     return result
-
-
-def _number(value: Cell) -> float | None:
-    return None if value is None or isinstance(value, str) else float(value)
 
 
 def footnotes(table: PublishedTable) -> list[str]:
@@ -305,5 +284,5 @@ def tables_beside_paper(evaluation: Evaluation) -> list[Table]:
     tables = []
     for table in published_tables():
         if _cells(table, evaluation):
-            tables += printed_tables(with_later_methods(with_reports(table, [evaluation])))
+            tables += printed_tables(with_reports(table, [evaluation]))
     return tables

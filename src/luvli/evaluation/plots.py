@@ -80,14 +80,14 @@ def plot_name(name: str) -> str:
 # --- curves of one or several methods ----------------------------------------------------
 
 
-def plot_curves(curves: Mapping[str, Curve], style: str = "-", **axis_options: Any) -> Figure:
+def _lines(curves: Mapping[str, Curve], style: str = "-", **axis_options: Any) -> Figure:
     """A line for each curve. `axis_options` are for the axis, a `drawstyle` for the lines."""
     drawstyle = axis_options.pop("drawstyle", "default")
     with new_figure() as (figure, (axis,)):
         for i, (name, curve) in enumerate(curves.items()):
             line = {"color": colour(i), "label": name, "drawstyle": drawstyle, "markersize": 4}
             axis.plot(curve.x, curve.y, style, **line)
-        axis.set(**axis_options)
+        axis.set(**{"ylim": (0, None), "xlim": (0, None)} | axis_options)
         if len(curves) > 1 or ":" in "".join(curves):
             axis.legend(loc="best")
     return figure
@@ -102,7 +102,7 @@ def _ced(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
         end = max(options.cutoff, curve.x[-1])
         y = np.append(curve.y, curve.y[-1]) * 100
         curves[faces.method] = Curve(np.append(curve.x, end), y)
-    return plot_curves(
+    return _lines(
         curves, drawstyle="steps-post", xlim=(0, options.cutoff), ylim=(0, 100),
         xlabel=ERRORS, ylabel="faces with at most this error (%)",
     )  # fmt: skip
@@ -122,12 +122,10 @@ def _rank(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
         faces.method: selective.nme_by_rank(faces.nme(), _uncertainty(faces, options))
         for faces in sets
     }
-    figure = plot_curves(
+    return _lines(
         curves, "o-", xlabel="rank of predicted uncertainty, most certain first",
         ylabel=f"average {ERRORS}",
     )  # fmt: skip
-    figure.axes[0].set(xlim=(0, None), ylim=(0, None))
-    return figure
 
 
 def _risk(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
@@ -138,12 +136,10 @@ def _risk(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
         best = selective.risk_coverage(risk, risk).value
         name = f"{faces.method}: AURC {curve.value:.2f}, best {best:.2f}"
         curves[name] = Curve(curve.x * 100, curve.y)
-    figure = plot_curves(
+    return _lines(
         curves, xlim=(0, 100), xlabel="predictions kept, most certain first (%)",
         ylabel=f"mean {ERRORS}",
     )  # fmt: skip
-    figure.axes[0].set_ylim(bottom=0)
-    return figure
 
 
 def _coverage(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
@@ -152,7 +148,7 @@ def _coverage(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
         curve = uncertainty.coverage_curve(measure.face_radii(faces), faces.likelihood)
         name = f"{faces.method}: calibration error {curve.value:.3f}"
         curves[name] = Curve(curve.x * 100, curve.y * 100)
-    figure = plot_curves(
+    figure = _lines(
         curves, xlim=(0, 100), ylim=(0, 100), aspect="equal",
         xlabel="probability of the ellipse (%)", ylabel="labels inside (%)",
     )  # fmt: skip

@@ -97,7 +97,7 @@ def _accuracy(d: str) -> list[Metric]:
     ]  # fmt: skip
 
 
-METRICS: tuple[Metric, ...] = (
+_LINES: tuple[Metric, ...] = (
     *(metric for normalizer in NORMALIZERS for metric in _accuracy(normalizer)),
     _higher("pck5", "PCK at 5 % of the box", "%", lambda f: accuracy.pck(f.landmark_errors())),
     *(Metric(f"error_by_{name}", "mean error", "% of the box",
@@ -160,7 +160,7 @@ METRICS: tuple[Metric, ...] = (
     _higher("expected_error_gain_share", "gain in risk-coverage by expected error", "",
             partial(measure.confidence, key="gain_share_expected_error"), **_TRUST),
     _higher("visibility_accuracy", "accuracy of v̂ at 0.5", "",
-            lambda f: measure.right(f) if visible_and_hidden(f) else np.nan, **_VISIBILITY),
+            measure.right_of_both_kinds, **_VISIBILITY),
     _higher("visibility_auroc", "area under ROC of v̂", "",
             lambda f: visibility.auroc(*visible_and_hidden(f)), **_VISIBILITY),
     _higher("visibility_ap_hidden", "average precision, hidden", "",
@@ -182,7 +182,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("spread_box", "|Σ|^½", "box², ×10⁻⁴",
            lambda f: measure.located_spread(f, f.box_size, 1e4), **_CLASS | {"digits": 2}),
 )  # fmt: skip
-"""every metric, in the order of reports"""
+METRICS = {metric.name: metric for metric in _LINES}
+"""every metric by its name, in the order of reports; yours too: `METRICS["mine"] = Metric(...)`"""
 
 QUOTED: dict[str, tuple[str, ...]] = {
     "": ("nme_box", "nme_vis_box", "auc7_box", "nme_interocular", "auc8_interocular",
@@ -206,4 +207,4 @@ def quoted(dataset: str) -> tuple[str, ...]:
 
 def get_metric(name: str) -> Metric:
     """The metric with this name; of "error_by_part.jaw" the mapping's."""
-    return next(metric for metric in METRICS if metric.name == name.partition(".")[0])
+    return METRICS[name.partition(".")[0]]

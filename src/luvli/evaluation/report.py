@@ -136,7 +136,7 @@ def value_table(evaluation: Evaluation, section: str = "") -> Table:
     line."""
     rows = [
         [metric.title, interval(evaluation.metrics[metric.name], metric.digits), metric.unit]
-        for metric in METRICS
+        for metric in METRICS.values()
         if metric.name in evaluation.metrics
         and not metric.normalizer
         and section in ("", metric.section)
@@ -164,7 +164,7 @@ def report_sections(evaluation: Evaluation) -> dict[str, list[Table]]:
 
 def _normalizer_table(title: str, metrics: Mapping[str, Interval]) -> Table:
     """Normalisers as rows, their metrics as columns."""
-    kinds = [metric for metric in METRICS if metric.normalizer == "box"]
+    kinds = [metric for metric in METRICS.values() if metric.normalizer == "box"]
     rows = [
         [text, *(interval(metrics.get(m.name.replace("_box", f"_{kind}"))) for m in kinds)]
         for kind, text in NORMALIZERS.items()
@@ -178,10 +178,10 @@ def _key_tables(evaluation: Evaluation, section: str) -> list[Table]:
     """Metrics that are mappings: one table for all of a section that have the same keys."""
     measured = [name.partition(".") for name in evaluation.metrics]
     tables = []
-    for by in dict.fromkeys(m.by for m in METRICS if m.section == section and m.by):
+    for by in dict.fromkeys(m.by for m in METRICS.values() if m.section == section and m.by):
         keys = {
             metric: [key for name, _, key in measured if name == metric.name]
-            for metric in METRICS
+            for metric in METRICS.values()
             if metric.section == section and metric.by == by
         }
         columns = [metric for metric in keys if keys[metric]]

@@ -28,11 +28,6 @@ def write_predictions(path: PathLike, faces: LabelledFaces) -> None:
     parquet = require("pyarrow.parquet", "evaluate")
     predicted = faces.faces
 
-    def lists(values: NDArray[Any]) -> Any:
-        flat = values.reshape(len(values), -1)
-        offsets = arrow.array(np.arange(len(flat) + 1, dtype=np.int32) * flat.shape[1])
-        return arrow.ListArray.from_arrays(offsets, arrow.array(flat.ravel()))
-
     arrays = {
         "points": faces.points, "covariance": faces.covariance, "visibility": faces.visibility,
         "truth": faces.labels, "visibility_class": faces.label_visibility,
@@ -46,7 +41,11 @@ def write_predictions(path: PathLike, faces: LabelledFaces) -> None:
         "confidence": predicted.confidence,
         "expected_error": predicted.expected_error,
         "paper_pixel": faces.paper_pixel,
-        **{name: lists(array) for name, array in arrays.items() if array is not None},
+        **{
+            n: list(array.reshape(len(faces), -1))
+            for n, array in arrays.items()
+            if array is not None
+        },
         **{f"subset:{name}": mask for name, mask in faces.subsets.items()},
         **{f"length:{name}": values for name, values in faces.lengths.items()},
     }
