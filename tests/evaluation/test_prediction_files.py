@@ -347,20 +347,16 @@ def test_mmpose_annotations_and_coco_results(tmp_path, few):
         assert error(again) == pytest.approx(expected(few))
 
 
-def test_menpo_benchmark_mat(tmp_path, few, luvli):
+def test_labels_of_menpo_benchmark(tmp_path, few):
     from scipy.io import savemat
 
     predicted, truth = few
     cell = np.empty((1, 12), dtype=object)
     for i in range(12):
-        cell[0, i] = {"name": f"aflw__face_{i}", "gt": truth[i] + 1, "yang": predicted[i] + 1}
+        cell[0, i] = {"name": f"aflw__face_{i}", "gt": truth[i] + 1}
     savemat(tmp_path / "semifrontal.mat", {"semifrontal": cell})
-    result = read_faces(f"{tmp_path}/semifrontal.mat#yang")
-    assert error(result) == pytest.approx(expected(few))
-    done = luvli("score", f"{tmp_path}/semifrontal.mat#yang")
-    assert done.output.startswith("yang on menpo all")
-    with pytest.raises(InputError, match=r"unknown field of .*choose one of gt, yang"):
-        read_faces(f"{tmp_path}/semifrontal.mat#he")
+    mine = listed(tmp_path / "p.json", predicted, [f"aflw__face_{i}.jpg" for i in range(12)])
+    assert error(read_faces(mine, tmp_path / "semifrontal.mat")) == pytest.approx(expected(few))
 
 
 def test_mediapipe_mesh_as_68_points_with_its_caveat(tmp_path, few):

@@ -51,10 +51,10 @@ def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> Non
     found = {
         name: running.over_seeds(seeds) for name, seeds in running.finished_rows(tmp_path).items()
     }
-    difference = running.difference("worse", found["worse"], found["luvli"])
+    difference = running.row_difference("worse", found["worse"], found["luvli"])
     assert difference is not None and difference.low > 0.1 and difference.p_value < 0.01
     assert difference.difference == pytest.approx((worse - base).mean())
-    same = running.difference("noise", found["noise"], found["luvli"])
+    same = running.row_difference("noise", found["noise"], found["luvli"])
     assert same is not None and same.low < 0 < same.high
     assert rows["worse"]["other"] == f"{worse[30:].mean():.2f}"
     assert rows["worse"][table.columns[-1]] == "paper of worse"

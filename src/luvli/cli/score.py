@@ -54,8 +54,7 @@ def score(
     from luvli.evaluation.report import report_folder, write_report
 
     if name is None and predictions.suffix != ".parquet":  # a report's knows the method
-        # of `semifrontal.mat#yang` the participant
-        name = predictions.name.partition("#")[2] or predictions.stem
+        name = predictions.stem
     dataset, _, subset = (dataset or "").partition("/")
     faces = read_faces(
         predictions, truth, data=data, one_based=one_based, truth_one_based=truth_one_based,

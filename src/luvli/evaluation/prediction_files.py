@@ -1,9 +1,8 @@
 """Predictions and labels made by any program, read as `FaceRecord`s.
 
 Predictions are not labels: a landmark that a model calls invisible still has a predicted
-location, and it counts if the label says that the landmark is visible. That is why our own
-JSON, CSV, COCO and parquet files are read here as they stand when they hold predictions.
-Every other layout is one of `luvli.data.formats` and is read there, for both sides.
+location, and it counts if the label says that the landmark is visible. So JSON, CSV and COCO
+predictions are read with `hidden_points`. Every other layout is one of `luvli.data.formats`.
 
 Arrays are found by the names that people give them (below; case does not matter). `ground_truth`,
 `means`, `cholesky`, `vis_gt` and `vis_estimated` are those that the published evaluation saves, in
@@ -19,26 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
-from luvli.data.formats import (
-    guess_format,
-    read_coco,
-    read_csv,
-    read_labels,
-    read_menpo_mat,
-    read_pts,
-)
-from luvli.data.formats.common import face, image_name, load_arrays
-from luvli.data.formats.json import POINT_KEYS, parse_faces
+from luvli.data.formats import guess_format, read_coco, read_csv, read_json, read_labels
+from luvli.data.formats.common import face, image_name, load_arrays, naming
+from luvli.data.formats.json import POINT_KEYS
 from luvli.data.formats.mediapipe import MESH_SIZES
 from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.evaluation.report_file import read_columns
 from luvli.files import unreadable
-from luvli.image.read import IMAGE_SUFFIXES
 from luvli.likelihood import covariance as algebra
 
 _COVARIANCE = ("covariance", "covariances", "cov", "sigma")
@@ -46,6 +37,10 @@ _VISIBILITY = ("visibility", "visibilities", "vis_estimated", "vis")
 _TRUTH = ("truth", "ground_truth", "gt")
 _CLASSES = ("classes", "visibility_class", "vis_gt")
 _NAMES = ("names", "name", "face_id", "images", *IMAGE_COLUMNS)
+SUFFIXES = (".json", ".csv", ".tsv", ".xml", ".txt", ".mat", ".pts")
+"""of `luvli.data.formats`"""
+_READERS = {"json": read_json, "csv": read_csv, "coco": read_coco}
+"""formats that can hold the location of a landmark beside the word that it is hidden"""
 
 
 @dataclass(frozen=True)
@@ -97,19 +92,8 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) if all(names) and len(set(names)) == len(names) else ()
 
 
-# --- files and folders -------------------------------------------------------------------
-
-
 def read_predictions(path: Path) -> tuple[FaceFile, FaceFile | None]:
-    """Predictions of any format, and the labels if the same file holds them.
-
-    A participant of MenpoBenchmark's `.mat` is named behind the file: `semifrontal.mat#yang`.
-    """
-    name = str(path)
-    file, _, participant = name.partition("#")
-    if participant and file.endswith(".mat"):
-        labels = FaceFile(file, read_menpo_mat(file))
-        return FaceFile(name, read_menpo_mat(file, participant)), labels
+    """Predictions of any format, and the labels if the same file holds them."""
     if not path.exists():
         raise unreadable(path)
     if path.is_dir():
@@ -119,18 +103,18 @@ def read_predictions(path: Path) -> tuple[FaceFile, FaceFile | None]:
         return _from_named_arrays(load_arrays(path), path)
     if suffix == ".parquet":
         return _read_parquet(path), None
-    kind = guess_format(path) if suffix in (".json", ".csv") else ""
-    if kind in _READERS:
-        return _READERS[kind](path), None
-    try:
-        return FaceFile(name, read_labels(path)), None
-    except InputError as error:
-        if "no known label suffix" not in str(error):
-            raise
+    if suffix not in SUFFIXES:
         raise InputError(
             f"{path} is not npz, npy, csv, tsv, json, xml, txt, mat, parquet or a folder: "
             "convert it."
-        ) from error
+        )
+    kind = guess_format(path) if suffix in (".json", ".csv") else ""
+    if kind not in _READERS:
+        return FaceFile(str(path), read_labels(path)), None
+    records = _READERS[kind](path, hidden_points=True)
+    missing = sum(not record.visible.any() for record in records)
+    note = f"{path}: {missing} rows without success have no prediction."
+    return FaceFile(str(path), records, (note,) if missing else ()), None
 
 
 def read_truth(path: Path) -> FaceFile:
@@ -142,9 +126,8 @@ def read_truth(path: Path) -> FaceFile:
         columns, _ = read_columns(path)
         if "truth" not in columns:
             raise InputError(f"{path} has no column 'truth': it holds predictions, no labels.")
-        classes = {"classes": columns["visibility_class"]}
         names = {name: columns[name] for name in ("face_id", "image", "markup")}
-        return _from_columns(path, columns["truth"], names | classes)
+        return _from_columns(path, columns["truth"], classes=columns["visibility_class"], **names)
     if path.is_dir() or suffix in (".npz", ".npy"):
         side, labels = read_predictions(path)
         return labels or side
@@ -171,14 +154,12 @@ def _read_folder(folder: Path) -> tuple[FaceFile, FaceFile | None]:
 
 
 def _read_pts(files: Sequence[Path], folder: Path) -> FaceFile:
-    records, hidden = [], 0
-    for file in files:
-        points, classes = read_pts(file)
-        hidden += int((classes == Visibility.SELF_OCCLUDED).sum())
-        beside = (file.with_suffix(suffix) for suffix in IMAGE_SUFFIXES)
-        image = next((image.as_posix() for image in beside if image.is_file()), "")
-        name = file.relative_to(folder).with_suffix("").as_posix()
-        records.append(face(points, image, classes, face_id=name))
+    records = [
+        record.with_changes(face_id=file.relative_to(folder).with_suffix("").as_posix())
+        for file in files
+        for record in read_labels(file)
+    ]
+    hidden = sum(int((r.visibility == Visibility.SELF_OCCLUDED).sum()) for r in records)
     note = (
         f"{folder}: {hidden:,} landmarks are called self-occluded, for which .pts has no location; "
         "where their labels are visible they count as failures. Write json, csv or parquet."
@@ -186,51 +167,16 @@ def _read_pts(files: Sequence[Path], folder: Path) -> FaceFile:
     return FaceFile(str(folder), records, (note,) if hidden else ())
 
 
-def _read_csv(path: Path) -> FaceFile:
-    """Rows of points, ours or another program's; hidden landmarks keep their location."""
-    records = read_csv(path, hidden_points=True)
-    missing = sum(np.isnan(record.points).all() for record in records)
-    note = f"{path}: {missing} rows without success have no prediction."
-    return FaceFile(str(path), records, (note,) if missing else ())
-
-
-def _read_coco(path: Path) -> FaceFile:
-    """COCO annotations: the location of every keypoint, whatever its flag."""
-    return FaceFile(str(path), read_coco(path, hidden_points=True))
-
-
-def _read_json(path: Path) -> FaceFile:
-    """Our JSON of faces, also as `luvli predict` writes it, or a plain list or mapping."""
-    faces = parse_faces(path)
-    columns: dict[str, Any] = {
-        name: [each.get(name) for each in faces]
-        for name in ("covariance", "visibility", "covariance_trained", "visibility_trained",
-                     "likelihood")
-    }  # fmt: skip
-    columns |= {name: [str(f.get(name) or "") for f in faces] for name in ("face_id", "image")}
-    columns["markup"] = [each.get("markup") or None for each in faces]
-    try:
-        points = np.array(
-            [[(None, None) if p is None else p for p in f["points"]] for f in faces], dtype=float
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path} is not a JSON of faces with equally many points ({error}): "
-            "write it with luvli predict, or convert it to csv or npz."
-        ) from error
-    return _from_columns(path, points, columns)
-
-
 def _read_parquet(path: Path) -> FaceFile:
-    columns = dict(read_columns(path)[0])
+    columns, _ = read_columns(path)
     frames = columns.get("frame", [None])
     if "image" in columns and None not in frames:  # of a video: its name is that of all frames
         pairs = zip(columns["image"], frames, strict=True)
         columns["image"] = [f"{image}#{frame}" for image, frame in pairs]
-    return _from_columns(path, columns.get("points"), columns)
-
-
-_READERS = {"coco": _read_coco, "json": _read_json, "csv": _read_csv}
+    for name in ("covariance", "visibility"):
+        if False in columns.get(f"{name}_trained", ()):
+            columns.pop(name, None)
+    return _from_columns(path, **columns)
 
 
 def _from_named_arrays(
@@ -254,17 +200,23 @@ def _from_named_arrays(
         factor = np.asarray(lower["cholesky"], dtype=np.float64)
         three = factor[..., [0, 1, 1], [0, 0, 1]] if factor.shape[-2:] == (2, 2) else factor
         covariance = np.asarray(algebra.from_cholesky(three))
-    names = {} if listed is None else {"face_id": [str(name) for name in listed]}
-    columns = names | {"covariance": covariance, "visibility": pick(_VISIBILITY)}
-    if "vis_estimated" in lower and "means" in lower:  # of the published evaluation
-        columns["paper_pixel"] = np.ones(len(points))
-    side = _from_columns(path, points, columns)
+    words = {} if listed is None else {"face_id": [str(name) for name in listed]}
+    visibility = pick(_VISIBILITY)
+    if visibility is not None:
+        visibility = visibility.reshape(visibility.shape[:2])  # of (n, k, 1)
+    published = "vis_estimated" in lower and "means" in lower
+    side = _from_columns(
+        path, points, visibility, covariance=covariance, **words,
+        paper_pixel=np.ones(len(points)) if published else None,
+    )  # fmt: skip
     if labels is None:
         return side, None
-    return side, _from_columns(path, labels, names | {"classes": pick(_CLASSES)})
+    return side, _from_columns(path, labels, classes=pick(_CLASSES), **words)
 
 
-def _from_columns(path: Path, points: Any, columns: Mapping[str, Any]) -> FaceFile:
+def _from_columns(
+    path: Path, points: ArrayLike, visibility: Any = None, classes: Any = None, **columns: Any
+) -> FaceFile:
     """Faces of points (n, k, 2), a mesh (n, 478, 3) or flat (n, 2k), and of columns with one entry
     for each face, as our own files have them; None for what is not known."""
     places = np.asarray(points, dtype=np.float64)
@@ -274,31 +226,16 @@ def _from_columns(path: Path, points: Any, columns: Mapping[str, Any]) -> FaceFi
         places = places[..., :2]
     if places.ndim != 3 or places.shape[2] != 2 or not len(places):
         raise InputError(f"{path}: points must have shape (n, k, 2), got {np.shape(points)}.")
-    n, k = places.shape[:2]
+    given = columns | {"visibility_probability": visibility, "classes": classes}
 
-    def array(name: str, *shape: int) -> Any:
-        values = columns.get(name)
-        if values is None or any(v is None for v in values):
-            return [None] * n
-        if False in columns.get(f"{name}_trained", ()):
-            return [None] * n
-        numbers = np.asarray(values, dtype=np.float64)
-        if numbers.size != n * k * np.prod(shape) or numbers.shape[:2] != (n, k):
-            raise InputError(
-                f"{path}: {name} must have shape {(n, k, *shape)}, got {numbers.shape}."
-            )
-        return numbers.reshape(n, k, *shape)
+    def entries(row: int, *names: str) -> dict[str, Any]:
+        known = {name: given[name][row] for name in names if given.get(name) is not None}
+        return {name: value for name, value in known.items() if value is not None}
 
-    fields = {
-        "covariance": array("covariance", 2, 2),
-        "visibility_probability": array("visibility"),
-        "classes": array("classes"),
-    }
-    fields |= {name: columns[name] for name in ("face_id", "image", "markup") if name in columns}
-    about = {name: columns[name] for name in ("likelihood", "paper_pixel") if name in columns}
     records = []
-    for i, place in enumerate(places):
-        known = {name: v[i] for name, v in fields.items() if v[i] is not None}
-        attributes = {name: v[i] for name, v in about.items() if v[i]}
-        records.append(face(place, attributes=attributes, **known))
+    fields = ("covariance", "visibility_probability", "classes", "face_id", "image", "markup")
+    for row, place in enumerate(places):
+        with naming(path, f"face {row}"):
+            about = entries(row, "likelihood", "paper_pixel")
+            records.append(face(place, attributes=about, **entries(row, *fields)))
     return FaceFile(str(path), records)

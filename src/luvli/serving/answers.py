@@ -67,15 +67,15 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
     if len(faces) < len(results) and (kind != JSON or len(images) == 1):
         raise next(each for each in results if isinstance(each, InputError))
     if kind == CSV:
-        return await engine.in_thread(write_csv, faces)
+        return await engine.in_thread(csv_answer, faces)
     if kind == PNG:
         return await engine.in_thread(write_drawing, images[0].data, faces[0], query.coverage)
     timings = {"total": round((time.monotonic() - start) * 1e3, 3)}
     about = {"model": model.name, "version": __version__, "timings": timings}
-    return await engine.in_thread(write_json, results, upload, about, query, limits.max_faces)
+    return await engine.in_thread(json_answer, results, upload, about, query, limits.max_faces)
 
 
-def write_json(
+def json_answer(
     results: list[Faces | InputError],
     upload: Upload,
     about: dict[str, Any],
@@ -95,7 +95,7 @@ def write_json(
     return to_json(bodies if len(bodies) > 1 else bodies[0])
 
 
-def write_csv(faces: list[Faces]) -> bytes:
+def csv_answer(faces: list[Faces]) -> bytes:
     """One table of the faces of all images."""
     rows = [Row(f"image-{number}", each) for number, each in enumerate(faces, 1)]
     return csv_text([record(face, row) for row in rows for face in row.faces]).encode()

@@ -67,7 +67,7 @@ async def memory_of(engine: Served) -> AsyncIterator[Take]:
     responses=PREDICT_RESPONSES,
     openapi_extra={"requestBody": PREDICT_BODY},
 )
-async def predict(
+async def post_predict(
     request: Request,
     query: Annotated[PredictQuery, Query()],
     engine: Served,
@@ -99,7 +99,7 @@ async def models(engine: Served) -> Response:
 
 
 @router.websocket("/v1/stream")
-async def stream(websocket: WebSocket, engine: Served) -> None:
+async def open_stream(websocket: WebSocket, engine: Served) -> None:
     await serve_stream(websocket, engine)
 
 
@@ -134,7 +134,7 @@ async def docs() -> FileResponse:
     return FileResponse(PAGE / "docs.html")
 
 
-async def refuse(_: Request, error: Exception) -> Response:
+async def answer_error(_: Request, error: Exception) -> Response:
     """The answer to what went wrong with a request."""
     if isinstance(error, HTTPException):
         code = "not_allowed" if error.status_code == 405 else "not_found"
@@ -162,7 +162,7 @@ def create_app(engine: Engine) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
         exception_handlers=dict.fromkeys(
-            (InputError, RequestValidationError, HTTPException), refuse
+            (InputError, RequestValidationError, HTTPException), answer_error
         ),
     )
     app.state.engine = engine

@@ -194,7 +194,7 @@ def compare_rows(out: Path, reference: str = "luvli") -> Table:
         mean, each = means[name], [np.nanmean(seed["nme_box"]) for seed in rows[name]]
         error = mean["nme_box"]
         spread = f"{np.std(each, ddof=1):.2f}" if len(each) > 1 else "-"
-        change = None if name == reference else difference(name, mean, means[reference])
+        change = None if name == reference else row_difference(name, mean, means[reference])
         cells.append(
             [
                 name,
@@ -211,7 +211,9 @@ def compare_rows(out: Path, reference: str = "luvli") -> Table:
     return Table("", head, cells)
 
 
-def difference(name: str, row: HeldOutErrors, reference: HeldOutErrors) -> PairedDifference | None:
+def row_difference(
+    name: str, row: HeldOutErrors, reference: HeldOutErrors
+) -> PairedDifference | None:
     """Of a row's NME_box from that of the reference; None for rows on other data."""
     if not np.isin(row["face"], reference["face"]).any():
         return None

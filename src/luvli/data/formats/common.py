@@ -24,7 +24,7 @@ from luvli.files import PathLike, check_plain, is_there, read_text, unreadable, 
 from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
 
 Parsed = TypeVar("Parsed")
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 
 # --- checked files -------------------------------------------------------------------------
 
@@ -62,7 +62,10 @@ def _reason(error: Exception) -> str:
 
 
 def read_each(
-    path: PathLike, what: str, rows: Iterable[tuple[object, Row]], read: Callable[[Row], FaceRecord]
+    path: PathLike,
+    what: str,
+    rows: Iterable[tuple[object, _Row]],
+    read: Callable[[_Row], FaceRecord],
 ) -> list[FaceRecord]:
     """The face of each row of a file; `what` a row is called, with its name, where it is bad."""
     records = []

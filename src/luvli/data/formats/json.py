@@ -107,10 +107,19 @@ class FaceFields(PredictedFields):
         )
 
 
-def read_json(path: PathLike) -> list[FaceRecord]:
-    """Read the faces of a file in our JSON, or of a plain list or object."""
+def read_json(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
+    """Read the faces of a file in our JSON, or of a plain list or object.
+
+    `hidden_points` reads predictions: classes are ignored, so that landmarks that a model calls
+    hidden keep their location, and so is what the model was not trained for.
+    """
 
     def read(fields: dict[str, Any]) -> FaceRecord:
+        if hidden_points:
+            names = ("visibility", "covariance")
+            left_out = [name for name in names if fields.get(f"{name}_trained") is False]
+            fields = fields | dict.fromkeys([*left_out, "visibility_class"])
+            fields["visibility_trained"] = False
         return FaceFields.model_validate(fields).record()
 
     return read_each(path, "face", enumerate(parse_faces(path)), read)

@@ -19,7 +19,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.common import expecting, face
 from luvli.data.record import FaceRecord
-from luvli.errors import InputError, require, unknown_choice
+from luvli.errors import InputError, require
 from luvli.files import PathLike, check_plain
 
 _WIDTHS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1, 17: 2, 18: 4}
@@ -60,9 +60,9 @@ def _load(path: Path) -> dict[str, Any]:
     return {name: value for name, value in content.items() if not name.startswith("__")}
 
 
-def read_menpo_mat(path: PathLike, field: str = "gt") -> list[FaceRecord]:
+def read_menpo_mat(path: PathLike) -> list[FaceRecord]:
     """The faces of MenpoBenchmark's `semifrontal.mat` and `profile.mat`: a cell of structs with a
-    `name`, the labels `gt` and one field for each participant, all (k, 2) and counted from 1.
+    `name` and the labels `gt` (k, 2), counted from 1.
 
     The curves that the project keeps beside them are no landmarks and are refused.
     """
@@ -72,12 +72,9 @@ def read_menpo_mat(path: PathLike, field: str = "gt") -> list[FaceRecord]:
             f"{path} holds no cell of faces with the fields name and gt: it is not one of "
             "MenpoBenchmark's semifrontal.mat and profile.mat."
         )
-    fields = [name for name in faces[0].dtype.names if name != "name"]
-    if field not in fields:
-        raise unknown_choice(f"field of {path}", field, fields)
     records = []
     for row in faces:
-        points, name = np.asarray(row[field], np.float64) - 1, str(np.ravel(row["name"])[0])
+        points, name = np.asarray(row["gt"], np.float64) - 1, str(np.ravel(row["name"])[0])
         records.append(face(points, dataset="menpo", face_id=name))
     return records
 
