@@ -33,10 +33,11 @@ from luvli.image.write import write_image
 from luvli.models import find_model
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob
+from luvli.prediction.parts import JobSettings
 from luvli.prediction.predictor import load
 from luvli.prediction.processes import Processes
 from luvli.prediction.video_writer import VideoWriter
-from luvli.prediction.worker import JobSettings, PackedModel
+from luvli.prediction.worker import PackedModel
 
 PARTS = ("folder", "video")
 JOBS: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {
@@ -85,7 +86,8 @@ def work(order: dict[str, Any]) -> dict[str, Any]:
     predictor = load()
     predictor.predict(astronaut(640, 480))
     settings = JobSettings(order["out"], **order["settings"])
-    packed = PackedModel.of(find_model("luvli-68", None), "cpu", predictor)
+    file = find_model("luvli-68", None)
+    packed = PackedModel(file, file.read_bytes(), detector=predictor.detector)
     before = _machine_seconds()
     start, spent = time.perf_counter(), sum(os.times()[:4])
     job = PredictJob(Inputs([order["input"]]), settings)

@@ -26,7 +26,8 @@ from rich.table import Table
 
 from luvli.image.read import ImageArray
 from luvli.prediction.predictor import Predictor, load
-from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
+from luvli.prediction.smooth import smooth_tracks
+from luvli.prediction.tracking import Tracker, track_frames
 from luvli.prediction.video import Frame
 
 Floats = NDArray[np.float64]

@@ -23,9 +23,9 @@ from luvli.errors import InputError
 from luvli.image.write import write_image
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, Summary
+from luvli.prediction.parts import WORK, JobSettings
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.processes import InProcess
-from luvli.prediction.worker import WORK, JobSettings
 
 Command = Callable[..., CliResult]
 
@@ -243,7 +243,7 @@ from luvli.prediction.inputs import Inputs
 from luvli.prediction.processes import InProcess
 from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.worker import JobSettings
+from luvli.prediction.parts import JobSettings
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 try:

@@ -29,11 +29,11 @@ from luvli.image.read import read_image
 from luvli.image.write import write_image
 from luvli.prediction.inputs import Input, Inputs
 from luvli.prediction.job import PredictJob, Summary
-from luvli.prediction.parts import Part, PartResult
+from luvli.prediction.parts import WORK, JobSettings, Part, PartResult
 from luvli.prediction.plan import FINISHED, OutputStems
-from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.predictor import Predictor
 from luvli.prediction.processes import InProcess, IsolatedWorker, Processes
-from luvli.prediction.worker import WORK, JobSettings, PackedModel, PartWorker
+from luvli.prediction.worker import PackedModel, part_result
 
 from .conftest import SHAPE, DiscDetector, disc_image
 
@@ -162,7 +162,7 @@ def test_pts_and_drawings_keep_the_folders(discs: Predictor, folder: Path, tmp_p
 
 def test_a_part_comes_back_from_its_file(discs: Predictor, folder: Path) -> None:
     items = [[str(folder / name), "", ""] for name in ("p2.png", "broken.png", "p0.png")]
-    result = PartWorker(discs, JobSettings("out")).result(Part(0, "files", "", 3, items))
+    result = part_result(discs, JobSettings("out"), Part(0, "files", "", 3, items))
     again = PartResult.from_bytes(result.to_bytes(), "x")
     assert again.rows == result.rows
     with pytest.raises(InputError, match="x is damaged"):
@@ -437,10 +437,8 @@ class Deadly:
         return WholeImage()(image, name)
 
 
-def packed(tiny: dict[str, Path], detector: Any) -> PackedModel:
-    predictor = load(tiny["onnx"], threads=2)
-    predictor.detector = detector
-    return PackedModel.of(tiny["onnx"], "cpu", predictor)
+def packed(tiny: dict[str, Path], detector: Any = None) -> PackedModel:
+    return PackedModel(tiny["onnx"], tiny["onnx"].read_bytes(), detector=detector)
 
 
 @pytest.mark.parametrize("format", ["json", "csv", "pts"])
@@ -483,10 +481,9 @@ def test_an_image_that_hangs_costs_one_row(
     (folder / "p1-endless.png").write_bytes((folder / "p1.png").read_bytes())
     items = [[str(folder / f"{name}.png"), "", ""] for name in ("p0", "p1-endless", "p2")]
     settings = JobSettings(str(tmp_path / "out"))
-    worker = IsolatedWorker(packed(tiny, Deadly()), settings, patience=15.0)
+    worker = IsolatedWorker(packed(tiny, Deadly()), patience=15.0)
     try:
-        part = Part(0, "files", "", 3, items)
-        worker(part)
+        worker.do(Part(0, "files", "", 3, items), settings)
     finally:
         worker.close()
     place = tmp_path / "out" / WORK / "part-0000000.npz"
@@ -499,13 +496,11 @@ def test_a_process_ends_with_its_parent(tiny: dict[str, Path]) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
-from luvli.prediction.parts import Part
 from luvli.prediction.processes import IsolatedWorker
-from luvli.prediction.predictor import load
-from luvli.prediction.worker import JobSettings, PackedModel
+from luvli.prediction.worker import PackedModel, describe
 path = Path({str(tiny["onnx"])!r})
-worker = IsolatedWorker(PackedModel.of(path, "cpu", load(path)), JobSettings("out"))
-print(worker._ask("result", Part(0, "files", "", 0)).rows, worker._child.pid, flush=True)
+worker = IsolatedWorker(PackedModel(path, path.read_bytes()))
+print(worker.ask(describe).name, worker.start().pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -630,7 +625,7 @@ from luvli.prediction.inputs import Inputs
 from luvli.prediction.processes import InProcess, Processes
 from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.worker import JobSettings
+from luvli.prediction.parts import JobSettings
 def watch(items, *_):
     for number, item in enumerate(items, 1):
         yield item

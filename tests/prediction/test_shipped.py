@@ -22,7 +22,8 @@ from luvli.evaluation.uncertainty import radii
 from luvli.models import FOLDER, model_names, read_card
 from luvli.network import load_model
 from luvli.prediction.predictor import Predictor, load
-from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
+from luvli.prediction.smooth import smooth_tracks
+from luvli.prediction.tracking import Tracker, track_frames
 from luvli.prediction.video import Frame
 from luvli.training.ingredients import ingredients
 from luvli.training.recipe import Recipe

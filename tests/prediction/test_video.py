@@ -21,12 +21,13 @@ from luvli.image.read import read_image
 from luvli.prediction import tracking
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, record_camera
+from luvli.prediction.parts import JobSettings
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.processes import InProcess
-from luvli.prediction.tracking import TrackedFrame, Tracker, smooth_tracks, track_frames
+from luvli.prediction.smooth import smooth_tracks
+from luvli.prediction.tracking import TrackedFrame, Tracker, track_frames
 from luvli.prediction.video import Frame, VideoReader
 from luvli.prediction.video_output import draw_video
-from luvli.prediction.worker import JobSettings
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video
 from .test_job import faces_in, run

@@ -15,10 +15,10 @@ from luvli.errors import InputError
 from luvli.prediction import places
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob
+from luvli.prediction.parts import JobSettings
 from luvli.prediction.places import list_names, list_store, read_bytes, write_whole
 from luvli.prediction.predictor import load
 from luvli.prediction.processes import InProcess
-from luvli.prediction.worker import JobSettings
 
 from .conftest import rows_of
 

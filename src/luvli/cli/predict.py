@@ -21,11 +21,13 @@ from luvli.errors import InputError
 from luvli.progress import track
 
 if TYPE_CHECKING:
+    from luvli.network.model_info import ModelInfo
     from luvli.prediction.inputs import Inputs
     from luvli.prediction.job import Summary
+    from luvli.prediction.parts import JobSettings
     from luvli.prediction.predictor import Predictor
     from luvli.prediction.processes import Executor
-    from luvli.prediction.worker import JobSettings
+    from luvli.prediction.worker import PackedModel
 
 
 def predict(
@@ -79,7 +81,7 @@ def predict(
     Examples: `luvli predict photo.jpg`, `luvli predict photos/ --draw --out results`
     """
     from luvli.prediction.inputs import Inputs
-    from luvli.prediction.worker import JobSettings, PackedModel
+    from luvli.prediction.parts import JobSettings
 
     on_ray, printing = engine == "ray", json or "-" in paths
     writing = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
@@ -96,20 +98,23 @@ def predict(
         min_confidence=min_confidence, try_rotations=turns,
         image_column=image_column or None, name_column=name_column or None, part_size=part_size,
     )  # fmt: skip
-    predictor, file = _load(model, threads, device, boxes, small_faces, settings, max_failure_rate)
-    packed = PackedModel.of(file, device, predictor)
-    executor = _executor(on_ray, packed, predictor.backend.threads, threads)
-    if printing:
-        raise typer.Exit(_print_json(executor, paths, settings))
+    packed = _packed(model, device, boxes, small_faces, max_failure_rate)
     settings = replace(settings, note=packed.digest(boxes))
     if camera is None:
+        executor, info = _executor(on_ray, packed, threads)
+        _check_model(info, settings)
+        if printing:
+            raise typer.Exit(_print_json(executor, paths, settings))
         inputs = Inputs(paths, settings.out)
         inputs = inputs.absolute() if on_ray else inputs
         summary, settings = _write(executor, inputs, settings, out is None, overwrite)
     else:
+        predictor = packed.open(threads)
+        info = predictor.info
+        _check_model(info, settings)
         summary = _record(predictor, settings, camera)
     print_summary(summary, settings)
-    print_licence(predictor.info)
+    print_licence(info)
     raise typer.Exit(1 if summary.failed else 0)
 
 
@@ -127,44 +132,44 @@ def _check(paths: list[str], on_ray: bool, json: bool, writing: dict[str, Any]) 
     return int(camera[1]) if camera else None
 
 
-def _load(
-    model: str,
-    threads: int | None,
-    device: str,
-    boxes: Path | None,
-    small_faces: bool,
-    settings: JobSettings,
-    max_failure_rate: float | None,
-) -> tuple[Predictor, Path]:
-    """The predictor, and the model's file."""
-    from luvli.faces import Faces
+def _packed(
+    model: str, device: str, boxes: Path | None, small_faces: bool, max_failure_rate: float | None
+) -> PackedModel:
     from luvli.image.known_boxes import BoxesFromFile
     from luvli.models import find_model
-    from luvli.prediction.predictor import Predictor, load
+    from luvli.prediction.worker import PackedModel
 
     file = find_model(model)
-    backend = load(file, threads=threads, providers=[device]).backend
-    predictor = Predictor(backend, BoxesFromFile(boxes) if boxes else None, small_faces)
-    if max_failure_rate is not None:
-        predictor = predictor.with_triage(max_failure_rate)
-    if settings.min_confidence is not None and predictor.info.trust is None:
-        raise InputError(
-            f"{predictor.info.name} gives no confidence: leave --min-confidence out, or calibrate "
-            "the model with luvli calibrate."
-        )
-    if settings.measures:
-        Faces.empty(predictor.info.config.markup).measures  # noqa: B018  # refuses those without
-    return predictor, file
+    detector = BoxesFromFile(boxes) if boxes else None
+    return PackedModel(file, file.read_bytes(), device, detector, small_faces, max_failure_rate)
 
 
-def _executor(on_ray: bool, packed: Any, cores: int, threads: int | None) -> Executor:
+def _executor(on_ray: bool, packed: PackedModel, threads: int | None) -> tuple[Executor, ModelInfo]:
+    """What runs the job, and the model's description."""
+    from luvli.prediction.onnx_backend import thread_count
     from luvli.prediction.processes import Processes
 
+    processes = Processes(packed, thread_count(threads))
+    info = processes.info()
     if not on_ray:
-        return Processes(packed, cores)
+        return processes, info
     from luvli.scale.ray_predict import RayExecutor
 
-    return RayExecutor(packed, os.environ.get("RAY_ADDRESS"), threads)
+    processes.close()
+    return RayExecutor(packed, os.environ.get("RAY_ADDRESS"), threads), info
+
+
+def _check_model(info: ModelInfo, settings: JobSettings) -> None:
+    """Refuse what is asked for and this model does not give."""
+    from luvli.faces import Faces
+
+    if settings.min_confidence is not None and info.trust is None:
+        raise InputError(
+            f"{info.name} gives no confidence: leave --min-confidence out, or calibrate the model "
+            "with luvli calibrate."
+        )
+    if settings.measures:
+        Faces.empty(info.config.markup).measures  # noqa: B018  # refuses those without
 
 
 def _write(

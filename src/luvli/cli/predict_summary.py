@@ -12,7 +12,7 @@ from luvli.cli.output import complain, print_paths, print_table
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks
     from luvli.prediction.job import Summary
-    from luvli.prediction.worker import JobSettings
+    from luvli.prediction.parts import JobSettings
 
 _SHOWN_FAILURES = 20
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from luvli.errors import InputError
 from luvli.files import folder_lock, one_line, write_text
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.parts import Part, PartResult, Row, count_rows
+from luvli.prediction.parts import JobSettings, Part, PartResult, Row, count_rows
 from luvli.prediction.places import is_uri, join, open_input, read_bytes, write_whole
 from luvli.prediction.plan import FAILED, Plan, open_plan
 from luvli.prediction.predictor import Predictor
@@ -27,7 +27,7 @@ from luvli.prediction.processes import Executor
 from luvli.prediction.tracking import Tracker
 from luvli.prediction.video import Frame, VideoReader
 from luvli.prediction.video_output import smooth_rows, video_rows, write_video
-from luvli.prediction.worker import JobSettings, tracked_rows
+from luvli.prediction.worker import tracked_rows
 from luvli.prediction.writers import (
     SUFFIXES,
     WRITERS,
@@ -148,7 +148,7 @@ class PredictJob:
     def _load(self, part: Part) -> list[Row]:
         """The rows of a part; .pts files and drawings of images are looked after on the way."""
         settings, written = self.settings, self.summary.written
-        place, out = settings.place(part), Path(settings.out)
+        place, out = part.result_place(settings), Path(settings.out)
         result = PartResult.from_bytes(read_bytes(place), place)
         self.summary.failed |= dict.fromkeys(result.notes)
         items = part.items if part.kind == "files" else []
@@ -203,7 +203,7 @@ class PredictJob:
         for index, group in groupby(rows, segment):
             some = list(group)
             content = parquet_bytes(parts[index], PartResult(some), self.settings.measures)
-            write_whole(self.settings.final_place(parts[index]), content)
+            write_whole(parts[index].result_place(self.settings, joined=True), content)
             yield from some
 
     def _count_parts(self, parts: Iterator[Part]) -> None:
@@ -213,8 +213,9 @@ class PredictJob:
             with open_input(place) as stream:
                 return read_counts(stream, place)
 
+        places = (part.result_place(self.settings) for part in parts)
         with ThreadPoolExecutor(READERS) as pool:
-            for counts, errors in pool.map(look, map(self.settings.final_place, parts)):
+            for counts, errors in pool.map(look, places):
                 self.summary.counts.update(counts)
                 self.summary.failed |= dict.fromkeys(errors)
 

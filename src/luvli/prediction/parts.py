@@ -1,7 +1,8 @@
-"""A part: as much of a job as is read, predicted and written in one go; and what came of it.
+"""What a job consists of: settings, parts, and what comes of each image of a part.
 
-A part's result is one file, written whole. What a part holds never changes once it was planned, so
-that doing it twice, on any machine, gives the same file.
+A part is as much of a job as is read, predicted and written in one go. Its result is one file,
+written whole. What a part holds never changes once it was planned, so that doing it twice, on any
+machine, gives the same file.
 """
 
 from __future__ import annotations
@@ -11,14 +12,22 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.errors import InputError
+from luvli.errors import InputError, check_range, require, unknown_choice
 from luvli.faces import Faces
+from luvli.image.detect import MIN_SCORE
+from luvli.prediction.places import is_uri, join
+from luvli.prediction.rotations import TryRotations
 
+Format = Literal["json", "csv", "parquet", "pts", "coco", "parts"]
+FORMATS: tuple[str, ...] = get_args(Format)
+WORK = ".luvli-job"
+"""folder in OUT for the plan and for parts that are not yet in their final form"""
 DIGITS = {"points": 3, "boxes": 3, "visibility": 4, "occlusion": 4, "scores": 4,
           "confidence": 4, "expected_error": 4, "eyes_closed": 4}  # fmt: skip
 """decimals that mean something: thousandths of a pixel, ten-thousandths of a probability"""
@@ -26,6 +35,60 @@ SIGNIFICANT = 6
 """digits of a covariance, which may be tiny or huge and stays positive-definite"""
 NO_FACES = Faces.empty("ibug68")
 """of an image that could not be read"""
+
+
+def check_format(name: str) -> None:
+    """Refuse an unknown format, or one whose package is missing, before the work begins."""
+    if name not in FORMATS:
+        raise unknown_choice("format", name, FORMATS)
+    if name in ("parquet", "parts"):
+        require("pyarrow", "scale")
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What a job is asked for; checked before anything is written."""
+
+    out: str
+    """folder for the results, or the URI of one"""
+    format: str = "json"
+    draw: bool = False
+    smooth: bool = False
+    measures: bool = False
+    """also write the faces' measures; of videos a table and a plot of them over time"""
+    min_score: float = MIN_SCORE
+    min_confidence: float | None = None
+    """leave out faces whose alignment is less likely to have succeeded"""
+    try_rotations: TryRotations = False
+    image_column: str | None = None
+    """Parquet: the column with images, as bytes or as paths"""
+    name_column: str | None = None
+    """Parquet: the column with the images' names"""
+    part_size: int | None = None
+    """images in a part of single files or of a tar; frames, at least, in a segment of a video"""
+    note: str = ""
+    """anything else that changes the results: model, box file"""
+
+    def __post_init__(self) -> None:
+        check_format(self.format)
+        check_range("--min-score", self.min_score, 0, 1)
+        check_range("--min-confidence", self.min_confidence or 0, 0, 1)
+        check_range("--part-size", self.part_size or 1, 1)
+        if is_uri(self.out):
+            if self.format != "parts" or self.draw:
+                raise InputError(
+                    f"{self.out} is a store, which takes --format parts and no drawings: give "
+                    "--out a folder for anything else."
+                )
+        elif Path(self.out).exists() and not Path(self.out).is_dir():
+            raise InputError(f"{self.out} is a file: give --out the name of a folder.")
+
+    def select(self, row: Row) -> Row:
+        """The row with those faces that are sure enough."""
+        if self.min_confidence is None:
+            return row
+        sure = np.nan_to_num(row.faces.confidence) >= self.min_confidence
+        return row._replace(faces=row.faces[sure], filtered=int((~sure).sum()))
 
 
 @dataclass(frozen=True)
@@ -63,6 +126,13 @@ class Part:
             return self.place
         inside = self.items[index][0] if self.kind == "tar" else self.about["first_row"] + index
         return f"{self.place}#{inside}"
+
+    def result_place(self, settings: JobSettings, joined: bool = False) -> str:
+        """Where its result is: a Parquet file in OUT where these are what is asked for. Videos have
+        to be `joined` before that."""
+        if settings.format == "parts" and (joined or self.kind != "video"):
+            return join(settings.out, f"{self.name}.parquet")
+        return join(settings.out, WORK, f"{self.name}.npz")
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

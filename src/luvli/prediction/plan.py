@@ -22,7 +22,7 @@ from luvli.errors import InputError, require
 from luvli.files import write_text
 from luvli.prediction.containers import ParquetFiles, tar_entries
 from luvli.prediction.inputs import Input, Inputs
-from luvli.prediction.parts import Part
+from luvli.prediction.parts import WORK, JobSettings, Part
 from luvli.prediction.places import (
     is_file,
     is_uri,
@@ -32,9 +32,8 @@ from luvli.prediction.places import (
     remove,
     write_whole,
 )
-from luvli.prediction.video import VideoReader
+from luvli.prediction.video import VideoReader, with_place
 from luvli.prediction.video_output import video_outputs
-from luvli.prediction.worker import WORK, JobSettings, with_place
 from luvli.prediction.writers import SUFFIXES, drawing_name
 
 PLAN = "plan.jsonl"
@@ -66,8 +65,8 @@ def part_size(number: int) -> int:
 
 def plan_parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
     """The parts of all inputs, numbered: images first, then Parquet files, tars and videos."""
-    parts = _parts(inputs, settings)
-    return (replace(part, number=number) for number, part in enumerate(parts))
+    for number, part in enumerate(_parts(inputs, settings)):
+        yield replace(part, number=number)
 
 
 def _parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
@@ -105,9 +104,8 @@ def _parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
                 more = about | {"segment": list(segment)}
                 yield Part(0, "video", item.path, segment.frames, [], more)
         except InputError as error:  # a part of one row, which says why
-            yield Part(
-                0, "video", item.path, 1, [], about | {"error": with_place(item.path, error)}
-            )
+            why = {"error": with_place(item.path, error)}
+            yield Part(0, "video", item.path, 1, [], about | why)
 
 
 class OutputStems:
@@ -151,9 +149,9 @@ class Plan:
     """everything that the results depend on"""
     lines: list[bytes]
     """a part each, as JSON: all of them are in memory"""
-    rows: int
+    rows: int = 0
     """images and frames"""
-    frames: int
+    frames: int = 0
     resumed: bool = False
     """whether an earlier run made the plan"""
 
@@ -171,8 +169,7 @@ class Plan:
 
     def todo(self) -> Iterator[Part]:
         """The parts that have no result yet."""
-        places = (self.settings.out, join(self.settings.out, WORK))
-        done = {name.partition(".")[0] for place in places for name in _results(place)}
+        done = {place.rpartition("/")[2].partition(".")[0] for place in _results(self.settings.out)}
         return (part for part in self.parts() if part.name not in done)
 
     def finish(self, results: bool) -> None:
@@ -183,9 +180,12 @@ class Plan:
         shutil.rmtree(out / WORK, ignore_errors=True)
 
 
-def _results(folder: str) -> list[str]:
-    """Names of the files of finished parts."""
-    return [name for name in list_names(folder) if re.fullmatch(r"part-\d+\.(npz|parquet)", name)]
+def _results(out: str) -> Iterator[str]:
+    """Files of finished parts."""
+    for folder in (out, join(out, WORK)):
+        for name in list_names(folder):
+            if re.fullmatch(r"part-\d+\.(npz|parquet)", name):
+                yield join(folder, name)
 
 
 def job_identity(inputs: Inputs, settings: JobSettings) -> dict[str, Any]:
@@ -198,9 +198,9 @@ def job_identity(inputs: Inputs, settings: JobSettings) -> dict[str, Any]:
 def open_plan(inputs: Inputs, settings: JobSettings, overwrite: bool = False) -> Plan:
     """The plan of this job: that of an earlier run, or a new one. Another job's folder is refused,
     and files of others are, unless `overwrite` says that they may be replaced."""
-    plan = Plan(settings, job_identity(inputs, settings), [], 0, 0)
-    begun = is_file(plan.place)
-    check = not (overwrite or begun or _is_free(plan))
+    plan = Plan(settings, job_identity(inputs, settings), [])
+    before = read_bytes(plan.place) if is_file(plan.place) else None
+    check = not overwrite and before is None and _check_free(plan)
     if check:
         _refuse_existing(settings, [f"faces{SUFFIXES.get(settings.format, '')}", FAILED])
     for part in plan_parts(inputs, settings):
@@ -209,15 +209,12 @@ def open_plan(inputs: Inputs, settings: JobSettings, overwrite: bool = False) ->
         plan.lines.append(part.to_json().encode())
         plan.rows += part.count
         plan.frames += part.count if part.kind == "video" else 0
-    if begun:
-        before = read_bytes(plan.place)
-        plan.resumed = before == plan.content
-        if not plan.resumed and not overwrite:
-            raise InputError(f"{settings.out} holds {_difference(plan, before)}")
+    plan.resumed = before == plan.content
+    if before is not None and not plan.resumed and not overwrite:
+        raise InputError(f"{settings.out} holds {_difference(plan, before)}")
     if not plan.resumed:
-        for folder in (join(settings.out, WORK), *([settings.out] if overwrite else [])):
-            for name in _results(folder):
-                remove(join(folder, name))
+        for place in list(_results(settings.out)) if overwrite or before is not None else ():
+            remove(place)
         write_whole(plan.place, plan.content)
     return plan
 
@@ -236,26 +233,25 @@ def _difference(plan: Plan, before: bytes) -> str:
     return f"an unfinished run whose inputs have changed since: {end}"
 
 
-def _is_free(plan: Plan) -> bool:
-    """Whether a folder without a plan is empty or holds results of this very job, which may be
-    replaced; those of another job are refused."""
+def _check_free(plan: Plan) -> bool:
+    """Refuse a folder with the results of another run -> whether it may hold files of others, which
+    must not be replaced. Results of this very job may."""
     out = plan.settings.out
-    visible = {name for name in list_names(out) if name[:1] != "."}
-    if plan.settings.format == "parts" and any(name.endswith(".parquet") for name in visible):
+    names = {name for name in list_names(out) if name[:1] != "."}
+    if plan.settings.format == "parts" and any(name.endswith(".parquet") for name in names):
         raise InputError(f"{out} holds Parquet files of somebody else: choose another --out.")
-    if is_uri(out) or visible <= {FAILED}:  # of a run that could read nothing
-        return True
+    if is_uri(out) or names <= {FAILED}:  # of a run that could read nothing
+        return False
     before = read_finished(Path(out))
     if before not in (None, plan.identity):
         raise InputError(
             f"{out} holds the results of another run: choose another --out, or give --overwrite to "
             "replace them."
         )
-    return before is not None
+    return before is None
 
 
 def _refuse_existing(settings: JobSettings, names: Iterable[str]) -> None:
-    """Refuse to replace files of somebody else."""
     for path in (Path(settings.out) / name for name in names):
         if path.exists():
             raise InputError(

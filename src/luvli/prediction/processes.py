@@ -16,16 +16,17 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 from luvli.errors import InputError
-from luvli.prediction.parts import Part, PartResult, Row
+from luvli.network.model_info import ModelInfo
+from luvli.prediction.parts import JobSettings, Part, PartResult, Row
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.worker import JobSettings, PackedModel, PartWorker
+from luvli.prediction.worker import PackedModel, describe, do_part, part_result, save_result
 
 ATTEMPTS = 2
 """so often an image, alone, may end its process before it is given up: a process may be killed for
@@ -51,47 +52,60 @@ class InProcess:
     predictor: Predictor
 
     def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]:
-        worker = PartWorker(self.predictor, settings)
         for part in parts:
-            worker(part)
+            do_part(self.predictor, settings, part)
             yield part.count
 
 
-@dataclass
 class Processes:
-    """A process for each of `threads` cores; one that has them all where the model wants it so."""
+    """A process for each of `threads` cores; one that has them all where the model wants it so. The
+    model is loaded there and not here."""
 
-    model: PackedModel
-    threads: int
+    def __init__(self, model: PackedModel, threads: int) -> None:
+        self.model = model
+        count, each = (threads, 1) if model.keeps_to_one_core else (1, threads)
+        self.team = [IsolatedWorker(model, each) for _ in range(count)]
+
+    def info(self) -> ModelInfo:
+        """The model's, as the first process loads it."""
+        try:
+            info: ModelInfo = self.team[0].ask(describe)
+        except WorkerDied as death:
+            raise InputError(
+                f"{self.model.file} ended the process that loaded it ({death}): fetch it again."
+            ) from death
+        return info
 
     def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]:
-        alone = self.model.keeps_to_one_core
-        count, threads = (self.threads, 1) if alone else (1, self.threads)
-        team = [IsolatedWorker(self.model, settings, threads) for _ in range(count)]
         idle: SimpleQueue[IsolatedWorker] = SimpleQueue()
-        for worker in team:
+        for worker in self.team:
             idle.put(worker)
 
         def work(part: Part) -> int:
             worker = idle.get()
             try:
-                return worker(part)
+                worker.do(part, settings)
             finally:
                 idle.put(worker)
+            return part.count
 
         waiting: deque[Future[int]] = deque()
-        pool = ThreadPoolExecutor(count)
+        pool = ThreadPoolExecutor(len(self.team))
         try:
             for part in parts:
                 waiting.append(pool.submit(work, part))
-                if len(waiting) > 2 * count:
+                if len(waiting) > 2 * len(self.team):
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for worker in team:
-                worker.close()
+            self.close()
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        for worker in self.team:
+            worker.close()
 
 
 class WorkerDied(Exception):
@@ -99,46 +113,67 @@ class WorkerDied(Exception):
 
 
 class IsolatedWorker:
-    """A `PartWorker` in a process of its own, for one thread at a time. The process is started when
-    it is first needed, and again after its death."""
+    """A process that has the model open, for one thread at a time. It is started when it is first
+    needed, and again after its death."""
 
-    def __init__(
-        self,
-        model: PackedModel,
-        settings: JobSettings,
-        threads: int = 1,
-        patience: float = PATIENCE,
-    ) -> None:
-        self.settings = settings
-        self._order = (model, settings, threads)
+    def __init__(self, model: PackedModel, threads: int = 1, patience: float = PATIENCE) -> None:
+        self._order = (model, threads)
         self._patience = patience
         self._child: subprocess.Popen[bytes] | None = None
         self._closed = False
 
-    def __call__(self, part: Part) -> int:
-        """Do a part and write its file -> how many images it has."""
+    def do(self, part: Part, settings: JobSettings) -> None:
+        """Do a part and write its file."""
         try:
-            self._ask("__call__", part, images=part.count)
+            self.ask(do_part, settings, part, images=part.count)
         except WorkerDied:
             # of a video, whose frames depend on each other, all or none
             step = part.count if part.kind == "video" else 1
-            pieces = [self._attempt(part, i, i + step) for i in range(0, part.count, step)]
+            pieces = [self._attempt(settings, part, i, step) for i in range(0, part.count, step)]
             rows = [row for piece in pieces for row in piece.rows]
             notes = [note for piece in pieces for note in piece.notes]
-            self.settings.save(part, PartResult(rows, notes))
-        return part.count
+            save_result(settings, part, PartResult(rows, notes))
 
-    def _attempt(self, part: Part, start: int, stop: int) -> PartResult:
+    def _attempt(self, settings: JobSettings, part: Part, start: int, count: int) -> PartResult:
         how = ""
         for _ in range(ATTEMPTS):
             try:
-                result: PartResult = self._ask("result", part, start, stop, images=stop - start)
+                result: PartResult = self.ask(
+                    part_result, settings, part, start, start + count, images=count
+                )
                 return result
             except WorkerDied as death:
                 how = str(death)
         name = part.name_of(start)
         why = f"{name} ended the process that worked on it ({how}): look at it, or leave it out."
-        return PartResult([Row(name, error=why)] * (stop - start))
+        return PartResult([Row(name, error=why)] * count)
+
+    def ask(self, function: Callable[..., Any], *arguments: Any, images: int = 1) -> Any:
+        """What the function gives in the process, with its predictor as the first argument. Errors
+        of the function are raised here."""
+        child = self.start()
+        requests: Any = child.stdin
+        answers: Any = child.stdout
+        watchdog = threading.Timer(self._patience + images, child.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            pickle.dump((function, arguments), requests)
+            requests.flush()
+            answer = pickle.load(answers)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            hung = watchdog.finished.is_set()
+            cause = f"no answer in {self._patience:.0f} seconds" if hung else _cause(child)
+            self._end()
+            raise WorkerDied(cause) from error
+        except BaseException:  # Ctrl-C: what the child still answers belongs to nobody
+            self._end()
+            raise
+        finally:
+            watchdog.cancel()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def start(self) -> subprocess.Popen[bytes]:
         """Let the process begin to load the model."""
@@ -170,32 +205,6 @@ class IsolatedWorker:
                 with contextlib.suppress(OSError):
                     stream.close()  # type: ignore[union-attr]
 
-    def _ask(self, method: str, *arguments: Any, images: int = 1) -> Any:
-        """The answer of a method of the child's `PartWorker`; errors it met are raised here."""
-        child = self.start()
-        requests: Any = child.stdin
-        answers: Any = child.stdout
-        watchdog = threading.Timer(self._patience + images, child.kill)
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            pickle.dump((method, *arguments), requests)
-            requests.flush()
-            answer = pickle.load(answers)
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
-            hung = watchdog.finished.is_set()
-            cause = f"no answer in {self._patience:.0f} seconds" if hung else _cause(child)
-            self._end()
-            raise WorkerDied(cause) from error
-        except BaseException:  # Ctrl-C: what the child still answers belongs to nobody
-            self._end()
-            raise
-        finally:
-            watchdog.cancel()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
 
 def _cause(child: subprocess.Popen[bytes]) -> str:
     """The signal that ended a child, or its exit code."""
@@ -207,20 +216,20 @@ def _cause(child: subprocess.Popen[bytes]) -> str:
 
 
 def main() -> None:
-    """The child's side: model and settings, then requests, until nobody asks any more."""
+    """The child's side: the model, then requests, until nobody asks any more."""
     import cv2
 
     cv2.setNumThreads(1)  # each core has a process
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get between the answers
-    worker: PartWorker | None = None
+    predictor: Predictor | None = None
     try:
-        model, settings, threads = pickle.load(sys.stdin.buffer)
+        model, threads = pickle.load(sys.stdin.buffer)
         while True:
-            method, *arguments = pickle.load(sys.stdin.buffer)
+            function, arguments = pickle.load(sys.stdin.buffer)
             try:
-                worker = worker or PartWorker(model.open(threads), settings)
-                answer = getattr(worker, method)(*arguments)
+                predictor = predictor or model.open(threads)
+                answer = function(predictor, *arguments)
             except InputError as error:
                 answer = type(error)(str(error))
             except Exception as error:

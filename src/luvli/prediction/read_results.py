@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from luvli.data.formats import read_pts
+from luvli.data.formats import read_csv, read_pts
 from luvli.data.formats.common import default_markup, load_json
 from luvli.data.formats.json import parse_faces
 from luvli.data.formats.parquet import read_face_table
-from luvli.data.formats.tables import numbered_columns, read_word
 from luvli.errors import InputError, brief
 from luvli.faces import Faces
-from luvli.files import PathLike, read_text
+from luvli.files import PathLike
 
 _SETTINGS = ("markup", "likelihood", "visibility_trained", "covariance_trained",
              "occlusion_trained")  # fmt: skip
@@ -133,29 +130,17 @@ def _from_table(row: _Row) -> _Row:
 
 
 def _from_csv(path: Path) -> Iterator[_Row]:
-    table = csv.DictReader(read_text(path, newline="").splitlines())
-    columns = numbered_columns(table.fieldnames or [])
-    for cells in table:
-        row: dict[str, Any] = {
-            axis: [float(cells[name]) if cells[name] else None for name in names]
-            for axis, names in columns.items()
+    for face in read_csv(path, hidden_points=True):
+        about = face.attributes
+        yield {
+            **about,
+            "image": None if face.image is None else str(face.image),
+            "image_size": (about["width"], about["height"]) if "width" in about else None,
+            "points": face.points,
+            "covariance": face.covariance,
+            "visibility": face.visibility_probability,
+            "occlusion_trained": "occlusion" in about,
+            "box": face.box,
+            "score": face.score,
+            "markup": face.markup,
         }
-        if not row or all(value is None for value in row["x"]):
-            continue  # an image without a face
-        row["points"] = list(zip(row["x"], row["y"], strict=True))
-        if "xx" in row:
-            xx, xy, yy = (_floats(row[axis]) for axis in ("xx", "xy", "yy"))
-            row["covariance"] = np.stack([xx, xy, xy, yy], axis=1)
-        row["occlusion_trained"] = "occlusion" in row
-        row["box"] = [float(cells[f"box_{edge}"]) for edge in ("x0", "y0", "x1", "y1")]
-        for name in (*_NUMBERS, "time", "frame", "track"):
-            if cells.get(name):
-                row[name] = json.loads(cells[name])
-        for name in ("image", "markup", "likelihood"):
-            if cells.get(name):
-                row[name] = read_word(cells[name])
-        if cells.get("accepted"):
-            row["accepted"] = cells["accepted"] == "True"
-        if cells.get("width"):
-            row["image_size"] = int(cells["width"]), int(cells["height"])
-        yield row

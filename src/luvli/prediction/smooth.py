@@ -18,12 +18,15 @@ neighbouring frames, and time does not average it away.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
+from luvli.faces import Faces
 from luvli.likelihood.covariance import inverse
 
 ACCELERATION = 0.6
@@ -225,3 +228,79 @@ class Smoother:
         for _ in range(count):
             self._states.popleft()
         return places
+
+
+class HasFaces(Protocol):
+    """A named tuple with tracked faces that have times: a frame, a row of results."""
+
+    @property
+    def faces(self) -> Faces: ...
+
+    def _replace(self, **changes: Any) -> Any: ...
+
+
+Item = TypeVar("Item", bound=HasFaces)
+
+
+class TrackSmoother(Generic[Item]):
+    """Smooths the landmarks of every tracked face over time.
+
+    With `offline`, items come out at most `LAG` + `BLOCK` of them later; otherwise each comes out
+    at once.
+    """
+
+    def __init__(self, offline: bool = True) -> None:
+        self.offline = offline
+        self._waiting: deque[tuple[Item, dict[int, Floats]]] = deque()
+        """items, and of each the smoothed points by track, as far as they are known"""
+        self._smoothers: dict[int, Smoother | LiveSmoother] = {}
+
+    def push(self, item: Item) -> list[Item]:
+        """The faces of the next frame; returns those that are finished."""
+        tracks = _tracks(item)
+        self._waiting.append((item, {}))
+        for track, face in zip(tracks, item.faces, strict=True):
+            if track not in self._smoothers:
+                self._smoothers[track] = Smoother() if self.offline else LiveSmoother()
+            seen = face.visibility if face.visibility_trained else np.ones(len(face))
+            smoother, time = self._smoothers[track], face.time or 0.0
+            self._deliver(track, smoother.push(time, face.points, face.covariance, seen))
+        for track in self._smoothers.keys() - tracks:
+            self._deliver(track, self._smoothers.pop(track).finish())
+        return self._finished()
+
+    def finish(self) -> list[Item]:
+        """The items that are still held back."""
+        for track, smoother in self._smoothers.items():
+            self._deliver(track, smoother.finish())
+        return self._finished()
+
+    def _deliver(self, track: int, locations: list[Floats]) -> None:
+        """Smoothed points (k, 2), for the first items that have the track and still want them."""
+        items = (
+            known for item, known in self._waiting if track in _tracks(item) and track not in known
+        )
+        for points, known in zip(locations, items, strict=False):
+            known[track] = points
+
+    def _finished(self) -> list[Item]:
+        done: list[Item] = []
+        while self._waiting and len(self._waiting[0][1]) == len(self._waiting[0][0].faces):
+            item, known = self._waiting.popleft()
+            if known:
+                points = np.array([known[track] for track in _tracks(item)])
+                item = item._replace(faces=replace(item.faces, points=points))
+            done.append(item)
+        return done
+
+
+def _tracks(item: HasFaces) -> list[int]:
+    return [] if item.faces.track is None else item.faces.track.tolist()
+
+
+def smooth_tracks(items: Iterable[Item], offline: bool = True) -> Iterator[Item]:
+    """The same items with each tracked face smoothed in time."""
+    smoother: TrackSmoother[Item] = TrackSmoother(offline)
+    for item in items:
+        yield from smoother.push(item)
+    yield from smoother.finish()

@@ -9,14 +9,12 @@ faces are found by the full-size runs between.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks, Faces
 from luvli.image.box import Box, best_match
@@ -26,7 +24,7 @@ from luvli.image.source import Color
 from luvli.prediction.arguments import check_share
 from luvli.prediction.cropped import CroppedFaces
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.smooth import LiveSmoother, Smoother
+from luvli.prediction.smooth import smooth_tracks
 from luvli.prediction.streams import Stream, check_stream, stream_frames
 from luvli.prediction.video import Frame
 
@@ -212,68 +210,3 @@ def _followed(box: Box, landmarks: Box) -> Box:
     share = distance**2 / (distance**2 + BOX_NOISE**2)
     x0, y0, x1, y1 = (edges[0] + share * (edges[1] - edges[0])).tolist()
     return Box(x0, y0, x1, y1, landmarks.score)
-
-
-class TrackSmoother:
-    """Smooths the landmarks of every tracked face over time (`luvli.prediction.smooth`).
-
-    With `offline`, frames come out at most `smooth.LAG + smooth.BLOCK` frames later; otherwise each
-    comes out at once.
-    """
-
-    def __init__(self, offline: bool = True) -> None:
-        self.offline = offline
-        self._waiting: deque[tuple[TrackedFrame, dict[int, Floats]]] = deque()
-        """frames, and of each the smoothed points by track, as far as they are known"""
-        self._smoothers: dict[int, Smoother | LiveSmoother] = {}
-
-    def push(self, item: TrackedFrame) -> list[TrackedFrame]:
-        """The next frame; returns those that are finished."""
-        faces, tracks = item.faces, _tracks(item)
-        self._waiting.append((item, {}))
-        trained = faces.visibility_trained
-        visibility = faces.visibility if trained else np.ones_like(faces.visibility)
-        for i, track in enumerate(tracks):
-            if track not in self._smoothers:
-                self._smoothers[track] = Smoother() if self.offline else LiveSmoother()
-            smoother = self._smoothers[track]
-            measured = faces.points[i], faces.covariance[i], visibility[i]
-            self._deliver(track, smoother.push(item.frame.time, *measured))
-        for track in self._smoothers.keys() - tracks:
-            self._deliver(track, self._smoothers.pop(track).finish())
-        return self._finished()
-
-    def finish(self) -> list[TrackedFrame]:
-        """The frames that are still held back."""
-        for track, smoother in self._smoothers.items():
-            self._deliver(track, smoother.finish())
-        return self._finished()
-
-    def _deliver(self, track: int, locations: list[Floats]) -> None:
-        """Smoothed points (k, 2), for the first frames that have the track and still want them."""
-        frames = (
-            known for item, known in self._waiting if track in _tracks(item) and track not in known
-        )
-        for points, known in zip(locations, frames, strict=False):
-            known[track] = points
-
-    def _finished(self) -> list[TrackedFrame]:
-        done: list[TrackedFrame] = []
-        while self._waiting and len(self._waiting[0][1]) == len(self._waiting[0][0].faces):
-            item, known = self._waiting.popleft()
-            points = np.array([known[track] for track in _tracks(item)])
-            faces = replace(item.faces, points=points) if known else item.faces
-            done.append(TrackedFrame(item.frame, faces))
-        return done
-
-
-def _tracks(item: TrackedFrame) -> list[int]:
-    return [] if item.faces.track is None else item.faces.track.tolist()
-
-
-def smooth_tracks(items: Iterable[TrackedFrame], offline: bool = True) -> Iterator[TrackedFrame]:
-    """The same frames with each tracked face smoothed in time."""
-    smoother = TrackSmoother(offline)
-    for item in items:
-        yield from smoother.push(item)
-    yield from smoother.finish()

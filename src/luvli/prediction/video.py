@@ -205,3 +205,8 @@ def open_container(path: PathLike, stream: Any = None) -> Any:
 
 def why_of(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__)[:80]
+
+
+def with_place(place: str, error: InputError) -> str:
+    """The sentence of an error, with the file in it: that a package is missing does not name it."""
+    return str(error) if place in str(error) else f"{place}: {error}"

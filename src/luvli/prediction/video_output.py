@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from luvli.arrays import Floats
+from luvli.data.formats.tables import write_rows
 from luvli.drawing.faces import COVERAGE, draw
+from luvli.errors import require
 from luvli.faces import Faces
 from luvli.files import PathLike, whole_file
 from luvli.image.box import Box
-from luvli.image.read import ImageArray
+from luvli.measures.measure import Measure
+from luvli.prediction.events import MIN_CONFIDENCE
 from luvli.prediction.inputs import DRAWN, MEASURED
-from luvli.prediction.measures_output import measures_writer
-from luvli.prediction.parts import Row, rounded
+from luvli.prediction.parts import JobSettings, Row, rounded
 from luvli.prediction.places import is_uri
 from luvli.prediction.predictor import Predictor, load
-from luvli.prediction.tracking import TrackedFrame, smooth_tracks
+from luvli.prediction.smooth import smooth_tracks
 from luvli.prediction.video import Frame, VideoReader
 from luvli.prediction.video_writer import VideoWriter, output_suffix
-from luvli.prediction.worker import JobSettings, draw_result
-from luvli.prediction.writers import SUFFIXES, WRITERS, Write, write_pts_files
+from luvli.prediction.writers import (
+    SUFFIXES,
+    WRITERS,
+    Write,
+    measure_cells,
+    text_file,
+    write_pts_files,
+)
 from luvli.prefetch import prefetch
 
 MIN_OVERLAP = 0.3
 """intersection over union of two boxes of one face in neighbouring frames, at least"""
-NO_IMAGE: ImageArray = np.empty((0, 0, 3), np.uint8)
+INTERVAL = 0.95
+"""share of the true values that the plotted bands of measures should hold"""
 
 
 class TrackJoiner:
@@ -90,17 +101,8 @@ def video_rows(segments: Iterable[list[Row]], settings: JobSettings) -> Iterator
 
 def smooth_rows(rows: Iterable[Row], settings: JobSettings, offline: bool = True) -> Iterator[Row]:
     """The frames of a video with each tracked face smoothed in time."""
-    waiting: dict[int, Row] = {}
-
-    def frames() -> Iterator[TrackedFrame]:
-        for row in rows:
-            number, time = row.frame or 0, row.time or 0.0
-            waiting[number] = row
-            yield TrackedFrame(Frame(number, time, NO_IMAGE), row.faces)
-
-    for frame, faces in smooth_tracks(frames(), offline):
-        row = waiting.pop(frame.number)
-        yield row._replace(faces=rounded(faces, settings.measures))
+    for row in smooth_tracks(rows, offline):
+        yield row._replace(faces=rounded(row.faces, settings.measures))
 
 
 def video_outputs(settings: JobSettings, stem: str, source: str = "") -> dict[str, str]:
@@ -162,7 +164,7 @@ def _drawing(
         def write(row: Row) -> None:
             if row.frame is not None:
                 frame = next(frames)
-                video.write(draw_result(frame.image, row.faces), frame.time)
+                video.write(draw(frame.image, row.faces), frame.time)
 
         yield write
     if video.sound_lost:
@@ -194,3 +196,56 @@ def draw_video(
         )
         for image, time in prefetch(drawn, ahead=2):  # encoded while the next ones are drawn
             video.write(image, time)
+
+
+# -- measures over time ----------------------------------------------------------------------
+
+
+@contextmanager
+def measures_writer(table: Path, plot: Path) -> Iterator[Write]:
+    """Writes one line for each face of each frame; the plot shows the face that was tracked
+    longest."""
+    header: list[str] = []
+    series: dict[int, dict[str, array[float]]] = {}
+    kinds: dict[str, Measure] = {}
+    with text_file(table) as stream:
+
+        def write(row: Row) -> None:
+            for face, measured in zip(row.faces, measure_cells(row.faces), strict=True):
+                kinds.update(row.faces.measures)
+                about = {
+                    name: getattr(face, name) for name in ("track", "confidence", "eyes_closed")
+                }
+                cells = {"frame": row.frame, "time": row.time} | about | measured
+                if not header:
+                    header.extend(cells)
+                    write_rows(stream, [header])
+                write_rows(stream, [["" if cell is None else cell for cell in cells.values()]])
+                one = series.setdefault(face.track or 0, {})
+                for name, value in cells.items():
+                    one.setdefault(name, array("d")).append(np.nan if value is None else value)
+
+        yield write
+    if series:
+        longest = max(series.values(), key=lambda one: len(one["time"]))
+        with whole_file(plot) as temporary:
+            _plot({name: np.array(v) for name, v in longest.items()}, kinds, temporary)
+
+
+def _plot(series: Mapping[str, Floats], kinds: Mapping[str, Measure], path: Path) -> None:
+    """A panel for each measure: its value, and the interval that holds the true one with 95 %."""
+    figures = require("matplotlib.figure", "evaluate")
+    time = series["time"]
+    figure = figures.Figure(figsize=(9, 1.5 * len(kinds)), layout="constrained")
+    panels = figure.subplots(len(kinds), sharex=True, squeeze=False)[:, 0]
+    unsure = series["confidence"] < MIN_CONFIDENCE
+    for axes, (name, kind) in zip(panels, kinds.items(), strict=True):
+        value = np.where(unsure, np.nan, series[name])
+        measure = Measure(value, series[f"{name}_std"], 1.0, kind.unit, kind.likelihood)
+        low, high = measure.interval(INTERVAL)
+        axes.fill_between(time, low, high, alpha=0.3, linewidth=0)
+        axes.plot(time, value, linewidth=1)
+        axes.set_ylabel(f"{name}\n{kind.unit}".replace("_", " ").strip(), fontsize=8)
+    panels[0].set_title(f"with {INTERVAL:.0%} intervals", fontsize=9)
+    panels[-1].set_xlabel("seconds")
+    figure.savefig(path, dpi=100)

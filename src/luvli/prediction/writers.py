@@ -18,26 +18,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Literal, TextIO, get_args
+from typing import Any, TextIO
 
 import numpy as np
 
 from luvli.data.formats import write_pts
 from luvli.data.formats.coco import annotation, category
-from luvli.data.formats.csv import LABEL_COLUMNS, PREDICTED_COLUMNS
+from luvli.data.formats.csv import csv_columns, face_cells
 from luvli.data.formats.parquet import face_schema
 from luvli.data.formats.tables import image_cell, write_rows
 from luvli.data.record import FaceRecord, Visibility
-from luvli.errors import require, unknown_choice
+from luvli.errors import require
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import NOT_UTF8, PathLike, utf8, whole_file
 from luvli.measures.measure import Measures
 from luvli.prediction.containers import carried_columns
 from luvli.prediction.inputs import DRAWN
-from luvli.prediction.parts import Part, PartResult, Row, count_rows, damaged, rounded
+from luvli.prediction.parts import Part, PartResult, Row, check_format, count_rows, damaged, rounded
 
-Format = Literal["json", "csv", "parquet", "pts", "coco", "parts"]
-FORMATS: tuple[str, ...] = get_args(Format)
 SUFFIXES = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "coco": ".json"}
 WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 COUNTS = b"luvli.counts"
@@ -46,14 +44,6 @@ AT_A_TIME = 1000
 """rows of a Parquet row group"""
 Write = Callable[[Row], None]
 """takes the next row"""
-
-
-def check_format(name: str) -> None:
-    """Refuse an unknown format, or one whose package is missing, before the work begins."""
-    if name not in FORMATS:
-        raise unknown_choice("format", name, FORMATS)
-    if name in ("parquet", "parts"):
-        require("pyarrow", "scale")
 
 
 def write_results(path: PathLike, rows: Iterable[Row], format: str, measures: bool = False) -> None:
@@ -83,12 +73,14 @@ def face_dicts(faces: Faces, measures: bool = False) -> list[dict[str, Any]]:
     return fields
 
 
-def measure_cells(face: dict[str, Any]) -> dict[str, float | None]:
-    """The measures of one face as columns NAME and NAME_std, with the digits that say something."""
-    cells = {}
-    for name, measure in face.get("measures", {}).items():
-        for column, number in ((name, measure["value"]), (f"{name}_std", measure["std"])):
-            cells[column] = None if number is None else round(number, 5)
+def measure_cells(faces: Faces, wanted: bool = True) -> list[dict[str, float | None]]:
+    """The measures of each face as columns NAME and NAME_std, with the digits that say something;
+    None where one is not known."""
+    cells: list[dict[str, float | None]] = [{} for _ in faces]
+    for name, measure in faces.measures.items() if wanted and cells else ():
+        for column, numbers in ((name, measure.value), (f"{name}_std", measure.std)):
+            for cell, number in zip(cells, np.round(numbers, 5).tolist(), strict=True):
+                cell[column] = None if np.isnan(number) else number
     return cells
 
 
@@ -180,40 +172,22 @@ def csv_writer(path: Path, measures: bool) -> Iterator[Write]:
     with text_file(path) as stream:
 
         def write(row: Row) -> None:
-            for face in face_dicts(row.faces, measures):
-                cells = _csv_cells(row, face)
+            about = row_fields(row) | {"image": image_cell(row.image)}
+            for face, measured in zip(row.faces, measure_cells(row.faces, measures), strict=True):
+                cells = face_cells(record(face, row)) | measured | about
                 if not header:
-                    header.extend(cells)
+                    header.extend(csv_columns(cells, predicted=True))
                     write_rows(stream, [header])
-                write_rows(stream, [["" if cell is None else cell for cell in cells.values()]])
+                write_rows(stream, [[cells.get(name, "") for name in header]])
             if not len(row.faces) and row.frame is None and not row.error:
                 without.append(row.image)
 
         yield write
         if not header:
-            header.extend([*LABEL_COLUMNS, "attributes"])
+            header.extend(csv_columns((), predicted=False))
             write_rows(stream, [header])
         empty = [""] * (len(header) - 1)
         write_rows(stream, ([image_cell(name), *empty] for name in without))
-
-
-def _csv_cells(row: Row, face: dict[str, Any]) -> dict[str, Any]:
-    """The columns of `luvli.data.formats.csv` for one face, in their order."""
-    names = (*LABEL_COLUMNS, *PREDICTED_COLUMNS, "attributes")
-    about = row_fields(row) | {"image": image_cell(row.image), "box_kind": "detector"}
-    about |= dict(zip(("box_x0", "box_y0", "box_x1", "box_y1"), face["box"], strict=True))
-    cells: dict[str, Any] = {name: about.get(name, face.get(name)) for name in names}
-    cells |= measure_cells(face)
-    for j, ((x, y), visibility) in enumerate(zip(face["points"], face["visibility"], strict=True)):
-        visible = x is not None and (visibility > 0.5 or not face["visibility_trained"])
-        kind = Visibility.UNOCCLUDED if visible else Visibility.SELF_OCCLUDED
-        cells |= {f"x_{j}": x, f"y_{j}": y, f"class_{j}": int(kind), f"visibility_{j}": visibility}
-        if face.get("occlusion_trained"):
-            cells[f"occlusion_{j}"] = face["occlusion"][j]
-        if face["covariance_trained"]:
-            (xx, xy), (_, yy) = face["covariance"][j]
-            cells |= {f"xx_{j}": xx, f"xy_{j}": xy, f"yy_{j}": yy}
-    return cells
 
 
 @contextmanager
@@ -301,10 +275,11 @@ def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[i
     for i, row in enumerate(rows):
         # names of files need not be words
         about = row_fields(row) | {"image": utf8(row.image), "error": utf8(row.error) or None}
-        for face in face_dicts(row.faces, measures) or [{}]:
+        about["status"] = "failed" if row.error else "face" if len(row.faces) else "no face"
+        faces = zip(row.faces.to_dicts(), measure_cells(row.faces, measures), strict=True)
+        for face, measured in list(faces) or [({}, {})]:
             lists = {n: np.ravel(v).tolist() for n, v in face.items() if isinstance(v, list)}
-            status = "failed" if row.error else "face" if face else "no face"
-            cells.append(face | lists | measure_cells(face) | about | {"status": status})
+            cells.append(face | lists | measured | about)
             origin.append(i)
     return arrow.Table.from_pylist(cells, schema), origin
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from luvli.errors import InputError
-from luvli.prediction.parts import Part
+from luvli.prediction.parts import JobSettings, Part
 from luvli.prediction.processes import IsolatedWorker
-from luvli.prediction.worker import JobSettings, PackedModel
+from luvli.prediction.worker import PackedModel
 from luvli.scale.cluster import connected, cores, knock
 
 ACTOR_CPUS = 0.4
@@ -30,14 +30,16 @@ class PartActor:
         """`order`: reference to model and settings in the object store."""
         import ray
 
-        self.worker = IsolatedWorker(*ray.get(order))
+        model, self.settings = ray.get(order)
+        self.worker = IsolatedWorker(model)
         self.worker.start()
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """An `InputError`, which ends the job, is an answer: of an exception Ray keeps the text."""
         part = Part.from_json(row["part"])
+        answer: Any = part.count
         try:
-            answer: Any = self.worker(part)
+            self.worker.do(part, self.settings)
         except InputError as error:
             answer = type(error)(str(error))
         return {"answer": pickle.dumps(answer)}

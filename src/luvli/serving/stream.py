@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from luvli.errors import InputError
 from luvli.image.read import read_image
-from luvli.prediction.tracking import TrackedFrame, Tracker, TrackSmoother
+from luvli.prediction.smooth import TrackSmoother
+from luvli.prediction.tracking import TrackedFrame, Tracker
 from luvli.prediction.video import Frame
 from luvli.serving.answers import face_fields, to_json
 from luvli.serving.engine import Engine
@@ -95,7 +96,7 @@ class StreamSession:
             raise Refused("unusable", first_problem(error.errors(), StreamOptions)) from None
         self._model = self._engine.model(self._options.model)
         self._tracker = Tracker(self._model.predictor, self._options.min_score)
-        self._smoother = TrackSmoother(offline=False)
+        self._smoother = TrackSmoother[TrackedFrame](offline=False)
 
     def _track(self, data: bytes, arrived: float) -> dict[str, Any]:
         """The answer to one frame; runs in a thread. `arrived` in seconds."""

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from luvli.arrays import Floats
 from luvli.data.formats.common import image_name, is_predicted, read_each
 from luvli.data.formats.json import FaceFields, PredictedFields
 from luvli.data.formats.tables import (
@@ -52,20 +53,32 @@ def csv_text(records: Sequence[FaceRecord], name: str = "the table") -> str:
     if len(kinds) > 1:
         names = ", ".join(sorted(markup for markup, _ in kinds))
         raise InputError(f"{name} was not written: a CSV holds one markup, these are {names}.")
-    rows = [_cells(record) for record in records]
-    used = {column for row in rows for column in row}
-    predicted = PREDICTED_COLUMNS if any(map(is_predicted, records)) else ()
-    numbered = (f"{axis}_{j}" for _, count in kinds for j in range(count) for axis in _AXES)
-    header = [*LABEL_COLUMNS, *predicted, "attributes", *(c for c in numbered if c in used)]
+    rows = [face_cells(record) for record in records]
+    predicted = any(map(is_predicted, records))
+    header = csv_columns({column for row in rows for column in row}, predicted)
     text = io.StringIO()
     write_rows(text, [header, *([row.get(column) for column in header] for row in rows)])
     return text.getvalue()
 
 
-def _cells(record: FaceRecord) -> dict[str, Any]:
-    """Column -> cell of a face; None for what is not known."""
+def csv_columns(used: Iterable[str], predicted: bool) -> list[str]:
+    """The columns of a table in their order, of which those for landmarks, and for anything else,
+    are `used`."""
+    fixed = [*LABEL_COLUMNS, *(PREDICTED_COLUMNS if predicted else ()), "attributes"]
+    return [*fixed, *sorted(set(used) - set(fixed), key=_landmark_order)]
+
+
+def _landmark_order(column: str) -> tuple[int, int, str]:
+    axis, _, number = column.rpartition("_")
+    return (int(number), _AXES.index(axis), "") if axis in _AXES else (-1, 0, column)
+
+
+def face_cells(record: FaceRecord, points: Floats | None = None) -> dict[str, Any]:
+    """Column -> cell of a face; None for what is not known. `points` (k, 2) are written for hidden
+    landmarks too: a model has a location for all of them."""
+    points = record.points if points is None else points
     about = dict(record.attributes)
-    columns: dict[str, Any] = dict(zip("xy", record.points.T.tolist(), strict=True))
+    columns: dict[str, Any] = dict(zip("xy", points.T.tolist(), strict=True))
     columns["class"] = record.visibility.tolist()
     if record.visibility_probability is not None:
         columns["visibility"] = record.visibility_probability.tolist()
