@@ -29,11 +29,11 @@ from luvli.image.read import read_image
 from luvli.image.write import write_image
 from luvli.prediction.inputs import Input, Inputs
 from luvli.prediction.job import PredictJob, Summary
-from luvli.prediction.parts import WORK, JobSettings, Part, PartResult
+from luvli.prediction.parts import WORK, JobSettings, Part, pack_rows, unpack_rows
 from luvli.prediction.plan import FINISHED, OutputStems
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.processes import InProcess, IsolatedWorker, Processes
-from luvli.prediction.worker import PackedModel, part_result
+from luvli.prediction.worker import PackedModel, part_rows
 
 from .conftest import SHAPE, DiscDetector, disc_image
 
@@ -162,11 +162,10 @@ def test_pts_and_drawings_keep_the_folders(discs: Predictor, folder: Path, tmp_p
 
 def test_a_part_comes_back_from_its_file(discs: Predictor, folder: Path) -> None:
     items = [[str(folder / name), "", ""] for name in ("p2.png", "broken.png", "p0.png")]
-    result = part_result(discs, JobSettings("out"), Part(0, "files", "", 3, items))
-    again = PartResult.from_bytes(result.to_bytes(), "x")
-    assert again.rows == result.rows
+    rows = part_rows(discs, JobSettings("out"), Part(0, "files", "", 3, items))
+    assert unpack_rows(pack_rows(rows), "x") == rows
     with pytest.raises(InputError, match="x is damaged"):
-        PartResult.from_bytes(result.to_bytes()[:-9], "x")
+        unpack_rows(pack_rows(rows)[:-9], "x")
 
 
 @pytest.mark.parametrize(("tried", "faces"), [(True, 1), ("auto", 1), (False, 0)])
@@ -487,7 +486,7 @@ def test_an_image_that_hangs_costs_one_row(
     finally:
         worker.close()
     place = tmp_path / "out" / WORK / "part-0000000.npz"
-    rows = PartResult.from_bytes(place.read_bytes(), "x").rows
+    rows = unpack_rows(place.read_bytes(), "x")
     assert [bool(row.error) for row in rows] == [False, True, False]
     assert "p1-endless.png" in rows[1].error and "no answer in 15 seconds" in rows[1].error
 

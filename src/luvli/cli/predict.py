@@ -87,7 +87,7 @@ def predict(
     writing = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
     camera = _check(paths, on_ray, json, writing)
     if draw is None:
-        draw = format is None and not (on_ray or printing) and Inputs.is_photograph(paths)
+        draw = format is None and not (on_ray or printing) and Inputs(paths).is_photograph()
     turns: Any = try_rotations
     if try_rotations is None:  # boxes of a file are those of the image as it is
         turns = False if boxes else "auto"

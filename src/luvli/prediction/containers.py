@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from luvli.errors import InputError, brief, require
@@ -37,7 +38,7 @@ class ParquetFiles:
             schema = file.schema_arrow.remove_metadata()
             groups = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
         if self._first is None:
-            self._first, self.image = (place, schema), self._column(place, schema)
+            self._first, self.image = (place, schema), self._image_column(place, schema)
         first, expected = self._first
         if not schema.equals(expected):
             differ = [f"{f.name}: {f.type}" for f in schema if f not in set(expected)]
@@ -45,30 +46,25 @@ class ParquetFiles:
                 f"{place} has other columns than {first} ({', '.join(differ[:3]) or 'fewer'}): "
                 "give files of one schema."
             )
-        first_row = 0
-        for group, rows in enumerate(groups):
+        about = {"image": self.image, "name": self.name}
+        first_rows = accumulate(groups, initial=0)
+        for group, (rows, first_row) in enumerate(zip(groups, first_rows, strict=False)):
             if rows:
-                about = {"row_group": group, "first_row": first_row, "image": self.image}
-                yield rows, about | {"name": self.name}
-            first_row += rows
+                yield rows, {"row_group": group, "first_row": first_row, **about}
 
-    def _column(self, place: str, schema: Any) -> str:
+    def _image_column(self, place: str, schema: Any) -> str:
+        """The column of the images, which are bytes, paths, or both in one, as data sets on the
+        Hugging Face Hub have them."""
         has = f"it has {', '.join(schema.names)}"
         for column in (self.image, self.name):
             if column is not None and column not in schema.names:
                 raise InputError(f"{place} has no column {column!r}: {has}.")
         chosen = self.image or next((n for n in IMAGE_COLUMNS if n in schema.names), None)
-        if chosen is None or not _holds_images(schema.field(chosen).type):
+        kind = str(schema.field(chosen).type) if chosen else ""
+        plain = kind.removeprefix("large_") in ("binary", "string")
+        if not plain and not ("bytes: " in kind and "path: " in kind):
             raise InputError(f"{place}: name the column of the images, --columns; {has}.")
-        return chosen
-
-
-def _holds_images(type: Any) -> bool:
-    """Bytes, paths, or both in one, as data sets on the Hugging Face Hub have them."""
-    types = require("pyarrow.types", "scale")
-    plain = (types.is_binary, types.is_large_binary, types.is_string, types.is_large_string)
-    both = types.is_struct(type) and {"bytes", "path"} <= {field.name for field in type}
-    return both or any(is_one(type) for is_one in plain)
+        return str(chosen)
 
 
 def _opened(place: str) -> Any:
@@ -86,37 +82,33 @@ def _opened(place: str) -> Any:
 def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, Content]]:
     """Name and bytes of each image from row `start` of the part on, a few in memory at a time."""
     image, name_column = part.about["image"], part.about["name"]
-    columns = [image, *([name_column] if name_column else [])]
+    columns, groups = [image, *([name_column] if name_column else [])], [part.about["row_group"]]
     with _opened(part.place) as file:
-        row = 0
-        for batch in file.iter_batches(
-            BATCH, row_groups=[part.about["row_group"]], columns=columns
-        ):
-            for values in batch.to_pylist():
-                if row >= start:
-                    value = values[image]
-                    default = value if isinstance(value, str) and value else part.name_of(row)
-                    name = str((name_column and values[name_column]) or default)
-                    yield name, _content(part.place, value, name)
-                row += 1
+        batches = file.iter_batches(BATCH, row_groups=groups, columns=columns)
+        rows = (values for batch in batches for values in batch.to_pylist())
+        for number, values in enumerate(rows):
+            if number >= start:
+                value = values[image]
+                default = value if isinstance(value, str) and value else part.name_of(number)
+                name = str((name_column and values[name_column]) or default)
+                yield name, _content(part.place, value, name)
 
 
 def _content(place: str, value: Any, name: str) -> Content:
-    """The bytes of a cell: they themselves, a path, or either of them in a struct."""
+    """The bytes of a cell: they themselves, a path, or either of them in a struct. A path counts
+    from the folder of the Parquet file."""
     if isinstance(value, dict):
         value = value["bytes"] or value["path"]
     if value is None:
         return InputError(f"{name} has no image in its row: fill it, or drop the row.")
+    if isinstance(value, bytes):
+        return value
+    folder = place.rpartition("/")[0]
+    inside = folder and not is_uri(value) and not value.startswith("/")
     try:
-        return bytes(value) if isinstance(value, bytes) else read_bytes(_beside(place, value))
+        return read_bytes(join(folder, value) if inside else value)
     except InputError as error:
         return error
-
-
-def _beside(place: str, path: str) -> str:
-    """A path in a Parquet file counts from the file's own folder."""
-    folder = place.partition("?")[0].rpartition("/")[0]
-    return path if is_uri(path) or path.startswith("/") or not folder else join(folder, path)
 
 
 def carried_columns(part: Part) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,8 +29,6 @@ KINDS = {
 PACKED = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
 DRAWN, MEASURED = "-landmarks", "-measures"
 """what the names of drawings and plots end with; in the output folder they are no inputs"""
-MAX_ENDINGS = 50
-"""endings of skipped files that are counted by themselves"""
 
 
 class Input(NamedTuple):
@@ -46,6 +44,19 @@ class Input(NamedTuple):
     def kind(self) -> str:
         """files (an image), video, parquet or tar."""
         return KINDS.get(_suffix(self.path), "files")
+
+    @classmethod
+    def of_file(cls, path: str, name: str = "") -> Input:
+        """A local file. By default its outputs keep the folders of a relative path, so that they do
+        not collide."""
+        pure = Path(path)
+        outside = pure.is_absolute() or ".." in pure.parts
+        try:
+            about = os.stat(path)  # noqa: PTH116
+            stamp = f"{about.st_size}-{about.st_mtime_ns}"
+        except (OSError, ValueError):  # ValueError: a zero byte in the name
+            stamp = ""
+        return cls(path, name or (pure.name if outside else str(pure)), stamp)
 
 
 class Inputs:
@@ -72,10 +83,10 @@ class Inputs:
         """The paths, absolute where they are local."""
         return [path if is_uri(path) else str(Path(path).absolute()) for path in self.paths]
 
-    @staticmethod
-    def is_photograph(paths: Sequence[str]) -> bool:
-        """Whether the paths are one image file."""
-        return len(paths) == 1 and Input(paths[0], "").kind == "files" and is_file(paths[0])
+    def is_photograph(self) -> bool:
+        """Whether it is one image file."""
+        (path, *others) = self.paths
+        return not others and Input(path, "").kind == "files" and is_file(path)
 
     def __iter__(self) -> Iterator[Input]:
         self.skipped.clear()
@@ -93,7 +104,7 @@ class Inputs:
             raise InputError(f"{text} is packed: unpack it, or make a plain .tar of it.")
         if is_uri(text):
             if is_file(text):
-                yield Input(text, text.split("?")[0].rpartition("/")[2])
+                yield Input(text, text.rpartition("/")[2])
                 return
             listed = (Input(*each) for each in list_store(text))
             yield from (item for item in listed if self._is_input(item.name.rpartition("/")[2]))
@@ -101,11 +112,10 @@ class Inputs:
             yield from self._folder(text)
         elif os.path.lexists(text) or not glob.has_magic(text):
             # a file that is missing is found out, named and counted when it is read
-            yield Input(text, _short(text), _stamp(text))
+            yield Input.of_file(text)
         else:
-            for name in sorted(glob.iglob(text, recursive=True)):  # noqa: PTH207
-                if not Path(name).is_dir():
-                    yield Input(name, _short(name), _stamp(name))
+            names = sorted(glob.iglob(text, recursive=True))  # noqa: PTH207
+            yield from (Input.of_file(name) for name in names if not Path(name).is_dir())
 
     def _folder(self, top: str) -> Iterator[Input]:
         """Inputs under a folder, files before subfolders; hidden ones are left out."""
@@ -117,41 +127,23 @@ class Inputs:
 
         for folder, deeper, names in os.walk(top, onerror=problem):
             deeper[:] = sorted(name for name in deeper if name[:1] != ".")
-            inside = os.path.relpath(folder, top)
-            place = Path(folder).absolute()
+            inside, place = os.path.relpath(folder, top), Path(folder).absolute()
             is_out = self._out is not None and (place == self._out or self._out in place.parents)
             for name in sorted(names):
                 drawn = is_out and os.path.splitext(name)[0].endswith((DRAWN, MEASURED))  # noqa: PTH122
                 if name[:1] != "." and not drawn and self._is_input(name):
-                    path = os.path.join(folder, name)  # noqa: PTH118
-                    inner = name if inside == "." else os.path.join(inside, name)  # noqa: PTH118
-                    yield Input(path, inner, _stamp(path))
+                    inner = name if inside == "." else f"{inside}{os.sep}{name}"
+                    yield Input.of_file(os.path.join(folder, name), inner)  # noqa: PTH118
 
     def _is_input(self, name: str) -> bool:
-        """Whether a file of a folder counts; others are counted, rare endings together."""
+        """Whether a file of a folder counts; others are counted by their ending."""
         suffix = _suffix(name)
         if suffix in KINDS and not (suffix == ".parquet" and name.startswith("_")):
             return True
-        known = suffix in self.skipped or len(self.skipped) < MAX_ENDINGS
-        self.skipped[suffix if known and len(suffix) <= 8 else ""] += 1
+        self.skipped[suffix if len(suffix) <= 8 else ""] += 1
         return False
 
 
 def _suffix(path: str) -> str:
     """As `Path.suffix`, which would keep each name of a million in Python's table of strings."""
-    plain = path.split("?")[0] if is_uri(path) else path
-    return os.path.splitext(plain)[1].lower()  # noqa: PTH122
-
-
-def _stamp(path: str) -> str:
-    try:
-        about = os.stat(path)  # noqa: PTH116
-    except (OSError, ValueError):  # ValueError: a zero byte in the name
-        return ""
-    return f"{about.st_size}-{about.st_mtime_ns}"
-
-
-def _short(path: str) -> str:
-    """A relative path keeps its folders, so that outputs do not collide; others their name."""
-    pure = Path(path)
-    return pure.name if pure.is_absolute() or ".." in pure.parts else str(pure)
+    return os.path.splitext(path)[1].lower()  # noqa: PTH122

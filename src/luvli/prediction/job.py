@@ -17,15 +17,15 @@ from itertools import chain, groupby, repeat
 from pathlib import Path
 
 from luvli.errors import InputError
-from luvli.files import folder_lock, one_line, write_text
+from luvli.files import NOT_UTF8, folder_lock, one_line
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.parts import JobSettings, Part, PartResult, Row, count_rows
-from luvli.prediction.places import is_uri, join, open_input, read_bytes, write_whole
+from luvli.prediction.parts import JobSettings, Part, Row, count_rows, unpack_rows
+from luvli.prediction.places import is_uri, join, open_input, read_bytes, remove, write_whole
 from luvli.prediction.plan import FAILED, Plan, open_plan
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.processes import Executor
 from luvli.prediction.tracking import Tracker
-from luvli.prediction.video import Frame, VideoReader
+from luvli.prediction.video import Frame, Segment, VideoReader
 from luvli.prediction.video_output import smooth_rows, video_rows, write_video
 from luvli.prediction.worker import tracked_rows
 from luvli.prediction.writers import (
@@ -149,15 +149,14 @@ class PredictJob:
         """The rows of a part; .pts files and drawings of images are looked after on the way."""
         settings, written = self.settings, self.summary.written
         place, out = part.result_place(settings), Path(settings.out)
-        result = PartResult.from_bytes(read_bytes(place), place)
-        self.summary.failed |= dict.fromkeys(result.notes)
+        rows = unpack_rows(read_bytes(place), place)
         items = part.items if part.kind == "files" else []
-        for (path, stem, _), row in zip(items, result.rows, strict=False):
+        for (path, stem, _), row in zip(items, rows, strict=False):
             if settings.format == "pts":
                 write_pts_files(out / stem, row.faces)
             if settings.draw and row.faces and len(written) < SHOWN:
                 written.append(out / drawing_name(path, stem))
-        return result.rows
+        return rows
 
     def _write_images(self, parts: Iterable[Part]) -> None:
         """All images to one file, which is not made where none could be read."""
@@ -193,7 +192,8 @@ class PredictJob:
 
     def _write_video_parts(self, parts: list[Part], rows: Iterable[Row]) -> Iterator[Row]:
         """Format "parts": each frame in the file of its segment, failures in the last one."""
-        starts = [int(part.about.get("segment", [0] * 5)[4]) for part in parts]
+        segments = [Segment(*part.about["segment"]) for part in parts if "segment" in part.about]
+        starts = [segment.first_frame for segment in segments]
 
         def segment(row: Row) -> int:
             if row.frame is None:
@@ -202,7 +202,7 @@ class PredictJob:
 
         for index, group in groupby(rows, segment):
             some = list(group)
-            content = parquet_bytes(parts[index], PartResult(some), self.settings.measures)
+            content = parquet_bytes(parts[index], some, self.settings.measures)
             write_whole(parts[index].result_place(self.settings, joined=True), content)
             yield from some
 
@@ -222,13 +222,10 @@ class PredictJob:
     def _write_failed(self) -> None:
         place = join(self.settings.out, FAILED)
         text = "".join(f"{one_line(sentence)}\n" for sentence in self.summary.failed)
-        if is_uri(place):
-            if text:
-                write_whole(place, text.encode("utf-8", "backslashreplace"))
-        elif text:
-            write_text(place, text)
+        if text:
+            write_whole(place, text.encode("utf-8", NOT_UTF8))
         else:
-            Path(place).unlink(missing_ok=True)  # of an earlier run
+            remove(place)  # of an earlier run
 
 
 def _unless_all_failed(rows: Iterable[Row]) -> Iterable[Row]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -176,46 +176,38 @@ def count_rows(rows: Iterable[Row]) -> Counter[str]:
     return counts
 
 
-@dataclass
-class PartResult:
-    """What came of one part, as it travels in files."""
+def pack_rows(rows: Sequence[Row]) -> bytes:
+    """The rows of a part as the content of an npz file."""
+    faces = Faces.concatenate([row.faces for row in rows])
+    values = {each.name: getattr(faces, each.name) for each in fields(Faces)}
+    arrays: dict[str, Any] = {
+        n: value for n, value in values.items() if isinstance(value, np.ndarray)
+    }
+    settings = {name: value for name, value in values.items() if name not in arrays}
+    about = {
+        "rows": [[len(row.faces), row.image, *row[2:]] for row in rows],
+        "settings": settings,
+    }
+    content = io.BytesIO()
+    text = np.frombuffer(json.dumps(about, default=dict).encode(), np.uint8)
+    np.savez(content, about=text, **arrays)
+    return content.getvalue()
 
-    rows: list[Row]
-    notes: list[str] = field(default_factory=list)
-    """sentences about the part as a whole: where a video broke off"""
 
-    def to_bytes(self) -> bytes:
-        """As the content of an npz file."""
-        faces = Faces.concatenate([row.faces for row in self.rows])
-        values = {each.name: getattr(faces, each.name) for each in fields(Faces)}
-        arrays: dict[str, Any] = {
-            name: value for name, value in values.items() if isinstance(value, np.ndarray)
-        }
-        about = {
-            "rows": [[len(row.faces), row.image, *row[2:]] for row in self.rows],
-            "notes": self.notes,
-            "settings": {name: value for name, value in values.items() if name not in arrays},
-        }
-        content = io.BytesIO()
-        text = np.frombuffer(json.dumps(about, default=dict).encode(), np.uint8)
-        np.savez(content, about=text, **arrays)
-        return content.getvalue()
-
-    @classmethod
-    def from_bytes(cls, content: bytes, place: str) -> PartResult:
-        """The inverse; `place` is for the sentence about a damaged file."""
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                values: dict[str, Any] = {name: arrays[name] for name in arrays.files}
-            about = json.loads(values.pop("about").tobytes())
-            faces = Faces(**values, **about["settings"])
-            rows, end = [], 0
-            for count, image, error, size, *rest in about["rows"]:
-                rows.append(Row(image, faces[end : end + count], error, tuple(size), *rest))
-                end += count
-            return cls(rows, about["notes"])
-        except Exception as error:  # numpy, zipfile and json have a kind for each damage
-            raise damaged(place, error) from error
+def unpack_rows(content: bytes, place: str) -> list[Row]:
+    """The inverse; `place` is for the sentence about a damaged file."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            values: dict[str, Any] = {name: arrays[name] for name in arrays.files}
+        about = json.loads(values.pop("about").tobytes())
+        faces = Faces(**values, **about["settings"])
+        rows, end = [], 0
+        for count, image, error, size, *rest in about["rows"]:
+            rows.append(Row(image, faces[end : end + count], error, tuple(size), *rest))
+            end += count
+    except Exception as error:  # numpy, zipfile and json have a kind for each damage
+        raise damaged(place, error) from error
+    return rows
 
 
 def damaged(place: str, error: Exception) -> InputError:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import unquote, urlencode
 
 from luvli.errors import InputError, OutputError, require
 from luvli.files import check_plain, unreadable, whole_file
@@ -42,13 +41,12 @@ def local_path(place: str) -> str:
 
 
 def join(place: str, *names: str) -> str:
-    """A place below another; a URI keeps its query.
+    """A place below another.
 
-    >>> join("s3://bucket/out?region=eu", "a", "b.parquet")
-    's3://bucket/out/a/b.parquet?region=eu'
+    >>> join("s3://bucket/out/", "a", "b.parquet")
+    's3://bucket/out/a/b.parquet'
     """
-    head, mark, query = place.partition("?") if is_uri(place) else (place, "", "")
-    return "/".join((head.rstrip("/"), *names)) + mark + query
+    return "/".join((place.rstrip("/"), *names))
 
 
 # -- stores ----------------------------------------------------------------------------------
@@ -58,46 +56,38 @@ def _store(place: str) -> tuple[Any, str]:
     """The pyarrow file system of a URI, and the path in it. Names in URIs are as a listing shows
     them, with spaces and all."""
     scheme, _, rest = place.partition("://")
-    if scheme not in _ARROW:
-        return _root(place, "", "")
-    bare, query = re.fullmatch(r"(.*?)(?:\?(\w+=.*))?", rest, re.DOTALL).groups()  # type: ignore[union-attr]
-    host, _, path = bare.partition("/")
-    files, root = _root(scheme, host, query or "")
-    return files, f"{root.rstrip('/')}/{path}".rstrip("/") or "/"
-
-
-@lru_cache(maxsize=64)
-def _root(scheme: str, host: str, query: str) -> tuple[Any, str]:
-    """The file system of a bucket or host, which keeps its connections."""
+    host, _, path = rest.partition("/")
     fs = require("pyarrow.fs", "scale")
     try:
         if scheme in _ARROW:
-            query = _s3_options(query) if scheme == "s3" else query
-            opened: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{host}/?{query}")
-            return opened
-        files, path = require("fsspec", "scale").core.url_to_fs(scheme)
+            files, root = _bucket(scheme, host)
+            return files, f"{root.rstrip('/')}/{path}".rstrip("/") or "/"
+        files, path = require("fsspec", "scale").core.url_to_fs(place)
         return fs.PyFileSystem(fs.FSSpecHandler(files)), path
     except InputError:
         raise
     except Exception as error:  # each file system has errors of its own
-        name = f"{scheme}://{host}" if host else scheme
         raise InputError(
-            f"{name} cannot be opened ({_why(error)}): check the address, and whether the package "
-            f"for {name.partition(':')[0]}:// is installed."
+            f"{scheme}://{host} cannot be opened ({_why(error)}): check the address, and whether "
+            f"the package for {scheme}:// is installed."
         ) from error
 
 
-def _s3_options(query: str) -> str:
-    """The query of an S3 URI with region and endpoint from the usual environment variables."""
-    options = dict(parse_qsl(query))
-    get = os.environ.get
-    endpoint = get("AWS_ENDPOINT_URL_S3") or get("AWS_ENDPOINT_URL")
-    if endpoint and "endpoint_override" not in options:
-        scheme, _, host = endpoint.rpartition("://")
-        options |= {"scheme": scheme or "https", "endpoint_override": host}
-    if region := get("AWS_REGION") or get("AWS_DEFAULT_REGION"):
-        options.setdefault("region", region)
-    return urlencode(options)
+@lru_cache(maxsize=64)
+def _bucket(scheme: str, host: str) -> tuple[Any, str]:
+    """The file system of a bucket or host, which keeps its connections. Region and endpoint of S3
+    come from the usual environment variables."""
+    environ, options = os.environ, {}
+    if scheme == "s3":
+        endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
+        if endpoint:
+            kind, _, address = endpoint.rpartition("://")
+            options = {"scheme": kind or "https", "endpoint_override": address}
+        if region := environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION"):
+            options["region"] = region
+    fs = require("pyarrow.fs", "scale")
+    opened: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{host}/?{urlencode(options)}")
+    return opened
 
 
 def _infos(folder: str, which: Any) -> list[Any]:

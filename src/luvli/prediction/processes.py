@@ -19,14 +19,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 from luvli.errors import InputError
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.parts import JobSettings, Part, PartResult, Row
+from luvli.prediction.parts import JobSettings, Part, Row
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.worker import PackedModel, describe, do_part, part_result, save_result
+from luvli.prediction.worker import PackedModel, describe, do_part, part_rows, save_rows
 
 ATTEMPTS = 2
 """so often an image, alone, may end its process before it is given up: a process may be killed for
@@ -129,24 +130,21 @@ class IsolatedWorker:
         except WorkerDied:
             # of a video, whose frames depend on each other, all or none
             step = part.count if part.kind == "video" else 1
-            pieces = [self._attempt(settings, part, i, step) for i in range(0, part.count, step)]
-            rows = [row for piece in pieces for row in piece.rows]
-            notes = [note for piece in pieces for note in piece.notes]
-            save_result(settings, part, PartResult(rows, notes))
+            pieces = (self._attempt(settings, part, i, step) for i in range(0, part.count, step))
+            save_rows(settings, part, list(chain.from_iterable(pieces)))
 
-    def _attempt(self, settings: JobSettings, part: Part, start: int, count: int) -> PartResult:
+    def _attempt(self, settings: JobSettings, part: Part, start: int, count: int) -> list[Row]:
         how = ""
         for _ in range(ATTEMPTS):
             try:
-                result: PartResult = self.ask(
-                    part_result, settings, part, start, start + count, images=count
-                )
-                return result
+                arguments = (settings, part, start, start + count)
+                rows: list[Row] = self.ask(part_rows, *arguments, images=count)
+                return rows
             except WorkerDied as death:
                 how = str(death)
         name = part.name_of(start)
         why = f"{name} ended the process that worked on it ({how}): look at it, or leave it out."
-        return PartResult([Row(name, error=why)] * count)
+        return [Row(name, error=why)] * count
 
     def ask(self, function: Callable[..., Any], *arguments: Any, images: int = 1) -> Any:
         """What the function gives in the process, with its predictor as the first argument. Errors

@@ -41,15 +41,12 @@ class Frame(NamedTuple):
 class Segment(NamedTuple):
     """A range of a video's frames that begins at a key frame, so that it can be decoded alone."""
 
-    number: int
-    """from 0"""
-    of: int
-    """segments of the video"""
     start: int
     """first frame, in ticks of the stream"""
     end: int | None
     """first frame of the next segment; None: the video's end"""
     first_frame: int
+    """its number in the video"""
     start_time: float
     """of the whole video, seconds"""
     frames: int
@@ -103,59 +100,56 @@ class VideoReader:
             if key and i - starts[-1] >= least and len(times) - i >= least // 2:
                 starts.append(i)
         begin = float(times[0][0] * self._stream.time_base)
-        ends = [*starts[1:], len(times)]
+        # what the file promises and does not have counts as lost, in the last segment
+        short = (times[-1][0] - times[0][0]) * self._stream.time_base < 0.95 * self._seconds - 0.5
+        promised = self._stream.frames or (round(self._seconds * self.rate) if short else 0)
+        ends = [*starts[1:], max(len(times), promised)]
         return [
-            Segment(number, len(starts), times[start][0],
-                    times[end][0] if end < len(times) else None, start, begin, end - start)
-            for number, (start, end) in enumerate(zip(starts, ends, strict=True))
+            Segment(times[start][0], times[end][0] if end < len(times) else None, start, begin,
+                    end - start)
+            for start, end in zip(starts, ends, strict=True)
         ]  # fmt: skip
 
     def __iter__(self) -> Iterator[Frame]:
         av = require("av", "video")
-        index, last, why = 0, -1.0, ""
-        first = 0 if self.segment is None else self.segment.first_frame
-        start: float | None = None if self.segment is None else self.segment.start_time
+        count, last, why = 0, -1.0, ""
+        first, start, promised = 0, None, self._stream.frames
+        if self.segment is not None:
+            _, _, first, start, promised = self.segment
         try:
             for frame in self._decoded():
-                number = first + index
-                time = number / self.rate if frame.time is None else float(frame.time)
+                time = (first + count) / self.rate if frame.time is None else float(frame.time)
                 start = time if start is None else start
-                time = max(time - start, last + 1e-4)  # damaged files may jump back
-                yield Frame(number, time, upright(frame))
-                index, last = index + 1, time
+                last = max(time - start, last + 1e-4)  # damaged files may jump back
+                yield Frame(first + count, last, upright(frame))
+                count += 1
         except av.FFmpegError as error:
             why = f" ({why_of(error)})"
         finally:
             self._container.close()
-        whole = self.segment is None or self.segment.of == 1
-        if index == 0 and whole:
+        if not count and not first:
             raise InputError(
                 f"{self.path} has no frame that can be decoded: copy or download it again."
             )
         # one sentence for a file that was cut off: whether the packet that was cut raises an error
         # depends on how many threads decode
-        counted = self._stream.frames if whole or not self.segment else self.segment.frames
-        if counted and index < counted:
-            self.ended_early = f"gives only {index} of {counted} frames{why}"
-        elif whole and not counted and self._seconds and last < 0.95 * self._seconds - 0.5:
+        if promised and count < promised:
+            self.ended_early = f"gives only {count} of {promised} frames{why}"
+        elif not promised and self._seconds and last < 0.95 * self._seconds - 0.5:
             self.ended_early = f"gives only {last:.1f} of {self._seconds:.1f} seconds{why}"
         elif why:
             self.ended_early = f"is damaged{why}"
 
     def _decoded(self) -> Iterator[Any]:
-        segment = self.segment
-        if segment is None or not segment.number:
-            frames = decoded_frames(self._container, self._stream)
-        else:
-            self._container.seek(segment.start, stream=self._stream, backward=True)
-            frames = (
-                frame
-                for frame in decoded_frames(self._container, self._stream)
-                if frame.pts is None or frame.pts >= segment.start
-            )
-        for frame in frames:
-            if segment and segment.end is not None and (frame.pts or 0) >= segment.end:
-                return
+        start, end = (0, None) if self.segment is None else self.segment[:2]
+        if self.segment is not None and self.segment.first_frame:
+            self._container.seek(start, stream=self._stream, backward=True)
+        for frame in decoded_frames(self._container, self._stream):
+            if self.segment is not None and frame.pts is not None:
+                if end is not None and frame.pts >= end:
+                    return
+                if frame.pts < start:
+                    continue
             yield frame
 
 
@@ -172,8 +166,8 @@ def decoded_frames(container: Any, stream: Any) -> Iterator[Any]:
         raise failed
 
 
-def _duration(container: Any, stream: Any) -> float | None:
-    """Length of the video stream in seconds; None when the file does not say."""
+def _duration(container: Any, stream: Any) -> float:
+    """Length of the video stream in seconds; 0 when the file does not say."""
     if stream.duration:
         return float(stream.duration * stream.time_base)
     hours, _, rest = str(stream.metadata.get("DURATION", "")).partition(":")  # Matroska
@@ -182,7 +176,7 @@ def _duration(container: Any, stream: Any) -> float | None:
         return 3600 * float(hours) + 60 * float(minutes) + float(seconds)
     if container.duration and len(container.streams) == 1:
         return float(container.duration) / 1e6
-    return None
+    return 0.0
 
 
 def upright(frame: Any) -> ImageArray:

@@ -19,7 +19,7 @@ from luvli.image.read import ImageSource
 from luvli.image.write import write_image
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.containers import read_parquet_part, read_tar_part
-from luvli.prediction.parts import JobSettings, Part, PartResult, Row, rounded
+from luvli.prediction.parts import JobSettings, Part, Row, pack_rows, rounded
 from luvli.prediction.places import GO_ON, is_uri, read_bytes, write_whole
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.tracking import Tracker, track_frames
@@ -83,24 +83,25 @@ def describe(predictor: Predictor) -> ModelInfo:
 
 def do_part(predictor: Predictor, settings: JobSettings, part: Part) -> None:
     """Do a part and write its file."""
-    save_result(settings, part, part_result(predictor, settings, part))
+    save_rows(settings, part, part_rows(predictor, settings, part))
 
 
-def save_result(settings: JobSettings, part: Part, result: PartResult) -> None:
+def save_rows(settings: JobSettings, part: Part, rows: Sequence[Row]) -> None:
     """Write the file of a part."""
     place = part.result_place(settings)
     as_table = place.endswith(".parquet")
-    content = parquet_bytes(part, result, settings.measures) if as_table else result.to_bytes()
-    write_whole(place, content)
+    write_whole(
+        place, parquet_bytes(part, rows, settings.measures) if as_table else pack_rows(rows)
+    )
 
 
-def part_result(
+def part_rows(
     predictor: Predictor,
     settings: JobSettings,
     part: Part,
     start: int = 0,
     stop: int | None = None,
-) -> PartResult:
+) -> list[Row]:
     """What comes of a part, or of some of its images."""
     if part.kind == "video":
         return _video(predictor, settings, part)
@@ -120,7 +121,7 @@ def part_result(
             drawn = draw(photographs[0].whole(), new[0].faces, enlarge="readable")
             write_image(Path(settings.out) / drawing_name(path, stem), drawn)
         rows += new
-    return PartResult(rows)
+    return rows
 
 
 def _rows(
@@ -151,27 +152,22 @@ def _rows(
     return rows
 
 
-def _video(predictor: Predictor, settings: JobSettings, part: Part) -> PartResult:
+def _video(predictor: Predictor, settings: JobSettings, part: Part) -> list[Row]:
     """The faces of a segment, tracked; what cannot be decoded is accounted for at its end."""
-    result = PartResult([])
+    rows: list[Row] = []
     why = str(part.about.get("error", ""))  # it could not be opened when it was planned
     try:
         if not why:
             reader = VideoReader(part.place, Segment(*part.about["segment"]))
             tracker = Tracker(predictor, settings.min_score)
             for row in tracked_rows(part.place, prefetch(reader), tracker, settings.measures):
-                result.rows.append(row)
-            if reader.ended_early:
-                text = f"{part.place} {reader.ended_early}: results are for what could be read."
-                result.notes.append(text)
+                rows.append(row)
+            why = f"{part.place} {reader.ended_early}: results are for what could be read."
     except OutputError:
         raise
     except InputError as error:
         why = with_place(part.place, error)
-    missing = part.count - len(result.rows)
-    why = why or next(iter(result.notes), f"{part.place}: {missing} frames are missing.")
-    result.rows += [Row(part.place, error=why)] * missing
-    return result
+    return rows + [Row(part.place, error=why)] * (part.count - len(rows))
 
 
 def tracked_rows(

@@ -34,7 +34,7 @@ from luvli.files import NOT_UTF8, PathLike, utf8, whole_file
 from luvli.measures.measure import Measures
 from luvli.prediction.containers import carried_columns
 from luvli.prediction.inputs import DRAWN
-from luvli.prediction.parts import Part, PartResult, Row, check_format, count_rows, damaged, rounded
+from luvli.prediction.parts import Part, Row, check_format, count_rows, damaged, rounded
 
 SUFFIXES = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "coco": ".json"}
 WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
@@ -174,7 +174,7 @@ def csv_writer(path: Path, measures: bool) -> Iterator[Write]:
         def write(row: Row) -> None:
             about = row_fields(row) | {"image": image_cell(row.image)}
             for face, measured in zip(row.faces, measure_cells(row.faces, measures), strict=True):
-                cells = face_cells(record(face, row)) | measured | about
+                cells = face_cells(record(face, row), face.points) | measured | about
                 if not header:
                     header.extend(csv_columns(cells, predicted=True))
                     write_rows(stream, [header])
@@ -284,17 +284,17 @@ def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[i
     return arrow.Table.from_pylist(cells, schema), origin
 
 
-def parquet_bytes(part: Part, result: PartResult, measures: bool) -> bytes:
+def parquet_bytes(part: Part, rows: Sequence[Row], measures: bool) -> bytes:
     """The Parquet file of a part, with the other columns of a Parquet source, which are called
     source_NAME where NAME is one of ours."""
     parquet = require("pyarrow.parquet", "scale")
-    table, origin = face_table(result.rows, measures)
+    table, origin = face_table(rows, measures)
     if part.kind == "parquet":
         carried = carried_columns(part).take(origin)
         ours = set(table.column_names)
         for name in carried.column_names:
             table = table.append_column(f"source_{name}" if name in ours else name, carried[name])
-    about = {**(table.schema.metadata or {}), COUNTS: json.dumps(count_rows(result.rows))}
+    about = {**(table.schema.metadata or {}), COUNTS: json.dumps(count_rows(rows))}
     content = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(about), content, compression="zstd")
     return content.getvalue()
