@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from luvli.faces import Faces
 from luvli.image.box import Box
+from luvli.image.write import write_image
 from luvli.markup import get_markup
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
@@ -107,6 +108,21 @@ class DiscBackend:
 def discs() -> Predictor:
     """A predictor of the disc world."""
     return Predictor(DiscBackend(), DiscDetector())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Seven images: six with 0, 1, 2 faces, one of them in a subfolder; one is cut off."""
+    pictures = tmp_path / "images"
+    for i in range(6):
+        discs = [(80.0 + i, 90.0, 30.0), (220.0, 130.0, 40.0)][: i % 3]
+        place = pictures / "more" if i == 5 else pictures
+        write_image(place / f"p{i}.png", disc_image(discs))
+    whole = (pictures / "p4.png").read_bytes()
+    (pictures / "broken.png").write_bytes(whole[: len(whole) // 2])
+    (pictures / "notes.txt").write_text("not an image")
+    (pictures / ".hidden.png").write_bytes(whole)
+    return pictures
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
 
 from .conftest import disc_image
-from .test_job import faces_in, names, run
+from .jobs import faces_in, names, run
 
 Command = Callable[..., Result]
 

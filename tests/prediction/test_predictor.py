@@ -114,3 +114,8 @@ def test_shipped_model_on_a_photograph(shipped: Predictor, astronaut: NDArray[np
     np.testing.assert_allclose(face.points[36:48].mean(axis=0), (224.5, 101.5), atol=3)
     np.testing.assert_allclose(face.points[48:68].mean(axis=0), (223, 145), atol=3)
     assert (face.points[36:42, 0].mean() < face.points[42:48, 0].mean()) and face.visible().all()
+
+
+def test_shipped_model_sees_no_face_in_a_cat(shipped: Predictor) -> None:
+    data = pytest.importorskip("skimage.data")
+    assert not shipped.predict(data.chelsea())

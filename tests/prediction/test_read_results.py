@@ -20,7 +20,7 @@ from luvli.prediction.predictor import Predictor
 from luvli.prediction.writers import SUFFIXES, write_pts_files, write_results
 
 from .conftest import disc_image
-from .test_job import run
+from .jobs import run
 
 ROOT = Path(__file__).parents[2]
 RICH = ("json", "csv", "parquet")

@@ -151,6 +151,23 @@ def test_visibility_of_real_faces(merl_faces: LabelledFaces) -> None:
     assert called[classes > 0].mean() > 0.98
 
 
+@pytest.mark.slow
+def test_profiles_gain_by_box_refinement(
+    shipped: Predictor, reported: dict[str, list[FaceRecord]]
+) -> None:
+    """A detector's box is rough where a face is turned away."""
+    profiles = [r for r in reported["merl"] if r.attributes["pose"] in ("left", "right")][:SAMPLE]
+    refined, once = (
+        predict_records(shipped, profiles, "detector", refine_boxes=refine)
+        .with_tight_boxes()
+        .nme("box", "visible")
+        for refine in (True, False)
+    )
+    both = np.isfinite(refined) & np.isfinite(once)
+    assert both.sum() > 0.9 * len(profiles) > 90
+    assert refined[both].mean() < 0.98 * once[both].mean()
+
+
 def test_model_files_tell_their_recipe_and_no_place_of_a_machine(shipped: Predictor) -> None:
     recipe = own_recipe()
     assert recipe.data.root == "DATA" and recipe.data.cache is None

@@ -30,7 +30,7 @@ from luvli.prediction.video import Frame, VideoReader
 from luvli.prediction.video_output import draw_video
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video
-from .test_job import faces_in, run
+from .jobs import faces_in, run
 
 av = pytest.importorskip("av", reason="needs PyAV")
 

@@ -37,9 +37,7 @@ def export(
     if int8 is None:
         parity = export_onnx(source, onnx)
         say(
-            f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, differs from PyTorch by at most "
-            f"{parity.pixels:.1g} px, {parity.covariance:.1g} in covariance (relative), "
-            f"{parity.visibility:.1g} in visibility."
+            f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, differs from PyTorch by at most {parity}."
         )
         return
     quantize_with_images(source, onnx, int8)

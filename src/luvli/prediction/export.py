@@ -10,7 +10,6 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError, require
-from luvli.faces import Faces
 from luvli.files import PathLike, whole_file
 from luvli.image.read import ImageArray
 from luvli.network.backend import Windows
@@ -22,28 +21,28 @@ from luvli.network.onnx_trace import trace_graph
 from luvli.network.weights import network_weights
 from luvli.prediction.onnx_backend import OnnxBackend
 
-PIXEL_TOLERANCE = 1e-3
-"""largest difference of a location between the two backends, in crop pixels"""
-COVARIANCE_TOLERANCE = 1e-3
-"""largest difference of a covariance entry, as a share of the covariance's largest entry"""
-VISIBILITY_TOLERANCE = 1e-4
-FAILURE_TOLERANCE = 1e-2
-"""of log-odds, which reach 30 and more"""
-CONFIDENCE_TOLERANCE = 1e-3
-
 
 class Difference(NamedTuple):
     """Largest differences between two backends on the same crops."""
 
     pixels: float
+    """of a location, in crop pixels"""
     covariance: float
-    """relative to the largest entry of each covariance"""
+    """of an entry, as a share of the covariance's largest entry"""
     visibility: float
     """of visibility and, where there is one, of occlusion"""
-    failure_logit: float = 0.0
-    """of the log-odds of failure, where the network estimates them"""
-    confidence: float = 0.0
+    failure_logit: float
+    """of the log-odds of failure, where the network estimates them; they reach 30 and more"""
+    confidence: float
     """between the file's confidence and that of NumPy for the file's own landmarks"""
+
+    def __str__(self) -> str:
+        """In one line, for sentences."""
+        return ", ".join(f"{n} {value:.2g}" for n, value in zip(self._fields, self, strict=True))
+
+
+TOLERANCE = Difference(1e-3, 1e-3, 1e-4, 1e-2, 1e-3)
+"""differences above which no file is written"""
 
 
 def export_onnx(model: PathLike, target: PathLike) -> Difference:
@@ -66,19 +65,8 @@ def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Differe
         weights = network_weights(network)
         onnx.save(build_graph(weights, info) if ours else trace_graph(model), temporary)
         found = check(model, OnnxBackend(temporary), crops)
-        if not (
-            found.pixels <= PIXEL_TOLERANCE
-            and found.covariance <= COVARIANCE_TOLERANCE
-            and found.visibility <= VISIBILITY_TOLERANCE
-            and found.failure_logit <= FAILURE_TOLERANCE
-            and found.confidence <= CONFIDENCE_TOLERANCE
-        ):
-            raise InputError(
-                f"{target} was not written: ONNX and PyTorch differ by {found.pixels:.2g} px, "
-                f"{found.covariance:.2g} in covariance, {found.visibility:.2g} in visibility, "
-                f"{found.failure_logit:.2g} in the log-odds of failure, {found.confidence:.2g} in "
-                "confidence."
-            )
+        if not all(value <= limit for value, limit in zip(found, TOLERANCE, strict=True)):
+            raise InputError(f"{target} was not written: ONNX and PyTorch differ ({found}).")
     return found
 
 
@@ -91,32 +79,30 @@ def check(model: CropPredictor, backend: OnnxBackend, crops: ImageArray) -> Diff
     """
     single, other = model(crops), backend(crops)
     exact = CropPredictor(copy.deepcopy(model.network).double(), model.info)(crops)
-    steady = np.abs(single.points - exact.points) <= PIXEL_TOLERANCE / 10
-    windows = Windows.of_crops(len(crops), model.info)
-    placed = replace(other, boxes=windows.boxes, scores=windows.scores)
-    trust = model.info.trust
-    confidence = placed.confidence if trust is None else trust.assess(placed).confidence
-    other = replace(other, points=np.where(steady, other.points, single.points))
+    steady = np.abs(single.points - exact.points) <= TOLERANCE.pixels / 10
     if steady.mean() < 0.5:
         raise InputError("the network's heat maps are empty: train it before you export it.")
-    return difference(single, other)._replace(confidence=_largest(confidence, other.confidence))
-
-
-def difference(one: Faces, other: Faces) -> Difference:
-    """Largest differences between two predictions about the same crops."""
-    size = np.abs(one.covariance).max(axis=(-1, -2), keepdims=True)
+    windows, trust = Windows.of_crops(len(crops), model.info), model.info.trust
+    placed = replace(other, boxes=windows.boxes, scores=windows.scores)
+    confidence = placed.confidence if trust is None else trust.assess(placed).confidence
+    size = np.abs(single.covariance).max(axis=(-1, -2), keepdims=True)
     return Difference(
-        float(np.abs(one.points - other.points).max()),
-        float((np.abs(one.covariance - other.covariance) / size).max()),
-        max(_largest(one.visibility, other.visibility), _largest(one.occlusion, other.occlusion)),
-        _largest(one.failure_logit, other.failure_logit),
+        _largest(single.points, np.where(steady, other.points, single.points)),
+        _largest(single.covariance / size, other.covariance / size),
+        max(
+            _largest(single.visibility, other.visibility),
+            _largest(single.occlusion, other.occlusion),
+        ),
+        _largest(single.failure_logit, other.failure_logit),
+        _largest(confidence, other.confidence),
     )
 
 
 def _largest(one: Floats, other: Floats) -> float:
     """Largest difference of what may be missing (NaN); infinite where only one of two has it."""
-    if np.isnan(one).all() or np.isnan(other).all():
-        return 0.0 if np.isnan(one).all() and np.isnan(other).all() else float("inf")
+    missing = np.isnan(one).all(), np.isnan(other).all()
+    if any(missing):
+        return 0.0 if all(missing) else float("inf")
     return float(np.abs(one - other).max())
 
 

@@ -133,18 +133,15 @@ def _compare(info: ModelInfo, session: Any, path: Path) -> None:
         for name, (kind, shape) in input_types(info.config).items()
     }
     wanted |= {name: ("tensor(float)", list(shape)) for name, shape in output_shapes(info).items()}
-    inputs, outputs = session.get_inputs(), session.get_outputs()
-    found = {node.name: (node.type, list(node.shape[1:])) for node in (*inputs, *outputs)}
-    for name in wanted.keys() | found.keys():
-        if found.get(name) != wanted.get(name):
-            raise InputError(
-                f"{path} describes another model than it holds: {name} should be "
-                f"{_told(wanted.get(name))} and is {_told(found.get(name))}; export it again."
-            )
-
-
-def _told(tensor: tuple[str, list[int]] | None) -> str:
-    return "missing" if tensor is None else f"{tensor[0]} of {tensor[1]}"
+    nodes = (*session.get_inputs(), *session.get_outputs())
+    present = {node.name: (node.type, list(node.shape[1:])) for node in nodes}
+    if present != wanted:
+        names = wanted.keys() | present.keys()
+        wrong = sorted(name for name in names if present.get(name) != wanted.get(name))
+        raise InputError(
+            f"{path} describes another model than it holds ({', '.join(wrong)} differ): export it "
+            "again."
+        )
 
 
 def thread_count(threads: int | None) -> int:

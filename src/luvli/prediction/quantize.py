@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from luvli.errors import InputError
 from luvli.files import PathLike, whole_file
 from luvli.image.read import ImageArray, read_image
 from luvli.network.backend import Windows
 from luvli.network.description import metadata
-from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction.export import export_onnx
 from luvli.prediction.inputs import Inputs
@@ -32,18 +31,17 @@ def quantize_with_images(model: Path, target: PathLike, images: PathLike) -> Non
         export_onnx(model, full)
         predictor = load(full)
         crops: list[ImageArray] = []
-        for item in Inputs([os.fspath(images)]):
-            try:
+        for item in Inputs([images]):
+            with contextlib.suppress(InputError):
                 image = read_image(item.path)
-            except InputError:
-                continue
-            crops += [predictor.info.crop_for(box).warp(image) for box in predictor.detect(image)]
+                boxes = predictor.detect(image)
+                crops += [predictor.info.crop_for(box).warp(image) for box in boxes]
             if len(crops) >= QUANTIZING_FACES:
                 break
         quantize(full, target, crops[:QUANTIZING_FACES])
 
 
-def quantize(model: PathLike, target: PathLike, crops: Sequence[ImageArray]) -> None:
+def quantize(model: Path, target: PathLike, crops: Sequence[ImageArray]) -> None:
     """Write an exported model with 8-bit convolutions, ranges taken from real crops.
 
     `crops` are (S, S, 3) face crops, as `Predictor.crop` makes them; some fifty are enough.
@@ -62,35 +60,32 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[ImageArray]) -> 
             "least 8 faces, better 50."
         )
     info = OnnxBackend(model).info.model_copy(update={"precision": "int8"})
-    with whole_file(target) as temporary:
-        logging.disable(logging.WARNING)  # the quantizer's remarks are for its developers
-        try:
-            prepared = temporary.with_name(f"{temporary.name}.prepared")
-            try:
-                quantization.quant_pre_process(os.fspath(model), prepared, skip_symbolic_shape=True)
-                nodes = onnx.load(prepared, load_external_data=False).graph.node
-                layers = [node.name for node in nodes if node.op_type == "Conv"]
-                quantization.quantize_static(
-                    prepared,
-                    temporary,
-                    _Crops(crops, info, quantization.CalibrationDataReader),
-                    op_types_to_quantize=["Conv"],
-                    nodes_to_exclude=[layers[0], *layers[-2:]],
-                    per_channel=True,
-                    reduce_range=True,
-                    calibrate_method=quantization.CalibrationMethod.MinMax,
-                )
-            finally:
-                prepared.unlink(missing_ok=True)
-        finally:
-            logging.disable(logging.NOTSET)
-        proto = onnx.load(temporary)
-        onnx.helper.set_model_props(proto, metadata(info))
-        onnx.save(proto, temporary)
-
-
-def _Crops(crops: Sequence[ImageArray], info: ModelInfo, base: type) -> Any:
-    """The runtime's calibration reader; its base class is imported only when needed."""
     window = Windows.of_crops(1, info)
     batches = iter([window.inputs(crop[None]) for crop in crops])
-    return type("CropReader", (base,), {"get_next": lambda self: next(batches, None)})()
+    reader = type(
+        "CropReader",
+        (quantization.CalibrationDataReader,),
+        {"get_next": lambda self: next(batches, None)},
+    )
+    prepared = model.with_suffix(".prepared.onnx")
+    logging.disable(logging.WARNING)  # the quantizer's remarks are for its developers
+    try:
+        quantization.quant_pre_process(os.fspath(model), prepared, skip_symbolic_shape=True)
+        nodes = onnx.load(prepared, load_external_data=False).graph.node
+        layers = [node.name for node in nodes if node.op_type == "Conv"]
+        with whole_file(target) as temporary:
+            quantization.quantize_static(
+                prepared,
+                temporary,
+                reader(),
+                op_types_to_quantize=["Conv"],
+                nodes_to_exclude=[layers[0], *layers[-2:]],
+                per_channel=True,
+                reduce_range=True,
+                calibrate_method=quantization.CalibrationMethod.MinMax,
+            )
+            proto = onnx.load(temporary)
+            onnx.helper.set_model_props(proto, metadata(info))
+            onnx.save(proto, temporary)
+    finally:
+        logging.disable(logging.NOTSET)
