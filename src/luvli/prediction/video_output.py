@@ -42,40 +42,30 @@ INTERVAL = 0.95
 """share of the true values that the plotted bands of measures should hold"""
 
 
-class TrackJoiner:
-    """Numbers the tracks of a video's segments through, which are each tracked from number 1 on.
+def join_tracks(segments: Iterable[Sequence[Row]]) -> Iterator[Row]:
+    """The frames of a video's segments, which are each tracked from number 1 on, with tracks that
+    are numbered through.
 
     A face of a segment's first frame that lies where a face of the last frame before lay gets its
     number; all others get new ones.
     """
-
-    def __init__(self) -> None:
-        self._last: dict[int, Box] = {}
-        self._highest = 0
-
-    def __call__(self, rows: Sequence[Row]) -> list[Row]:
-        """The frames of the next segment with the numbers of the video."""
-        if not rows:
-            return []
+    last: dict[int, Box] = {}
+    highest = 0
+    for rows in filter(None, segments):
+        numbers: dict[int, int] = {}  # in the segment -> in the video
         first = _boxes(rows[0].faces)
-        pairs = [
-            (old.iou(new), before, now)
-            for before, old in self._last.items()
-            for now, new in first.items()
-        ]
-        numbers: dict[int, int] = {}
+        pairs = ((old.iou(new), m, n) for m, old in last.items() for n, new in first.items())
         for overlap, before, now in sorted(pairs, reverse=True):
             if overlap >= MIN_OVERLAP and now not in numbers and before not in numbers.values():
                 numbers[now] = before
-        joined = []
         for row in rows:
-            for track in sorted(_boxes(row.faces).keys() - numbers.keys()):
-                self._highest += 1
-                numbers[track] = self._highest
-            tracks = np.array([numbers[track] for track in _boxes(row.faces)], np.int64)
-            joined.append(row._replace(faces=replace(row.faces, track=tracks)))
-        self._last = _boxes(joined[-1].faces)
-        return joined
+            boxes = _boxes(row.faces)
+            for track in sorted(boxes.keys() - numbers.keys()):
+                highest += 1
+                numbers[track] = highest
+            tracks = np.array([numbers[track] for track in boxes], np.int64)
+            last = {numbers[track]: box for track, box in boxes.items()}
+            yield row._replace(faces=replace(row.faces, track=tracks))
 
 
 def _boxes(faces: Faces) -> dict[int, Box]:
@@ -86,16 +76,15 @@ def _boxes(faces: Faces) -> dict[int, Box]:
 
 def video_rows(segments: Iterable[list[Row]], settings: JobSettings) -> Iterator[Row]:
     """The frames of one video, tracks numbered through, smoothed if asked; failures come last."""
-    join_tracks = TrackJoiner()
     failed: list[Row] = []
 
-    def frames() -> Iterator[Row]:
+    def frames() -> Iterator[list[Row]]:
         for rows in segments:
             failed.extend(row for row in rows if row.error)
-            yield from join_tracks([row for row in rows if not row.error])
+            yield [row for row in rows if not row.error]
 
-    smoothed = smooth_rows(frames(), settings) if settings.smooth else frames()
-    yield from map(settings.select, smoothed)
+    rows = join_tracks(frames())
+    yield from map(settings.select, smooth_rows(rows, settings) if settings.smooth else rows)
     yield from failed
 
 
