@@ -90,7 +90,7 @@ def brief(error: BaseException) -> str:
     >>> brief(ValueError("bad\\nvery bad")), brief(KeyError())
     ('bad', 'KeyError')
     """
-    lines = str(error).strip().splitlines()
+    lines = str(getattr(error, "strerror", None) or error).strip().splitlines()
     if not lines:
         return type(error).__name__
     return lines[0] if len(lines[0]) <= 100 else f"{lines[0][:100]}..."

@@ -166,9 +166,7 @@ class PredictJob:
             deque(rows, maxlen=0)
         elif rows:
             path = Path(settings.out) / f"faces{SUFFIXES[settings.format]}"
-            with WRITERS[settings.format](path, settings.measures) as write:
-                for row in rows:
-                    write(row)
+            WRITERS[settings.format](path, rows, settings.measures)
             self.summary.written.insert(0, path)
 
     def _write_video(self, stem: str, parts: list[Part]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlencode
 
-from luvli.errors import InputError, OutputError, require
+from luvli.errors import InputError, OutputError, brief, require
 from luvli.files import check_plain, unreadable, whole_file
 
 GO_ON = "free some space and run the same command again; it goes on from here."
@@ -68,7 +68,7 @@ def _store(place: str) -> tuple[Any, str]:
         raise
     except Exception as error:  # each file system has errors of its own
         raise InputError(
-            f"{scheme}://{host} cannot be opened ({_why(error)}): check the address, and whether "
+            f"{scheme}://{host} cannot be opened ({brief(error)}): check the address, and whether "
             f"the package for {scheme}:// is installed."
         ) from error
 
@@ -183,7 +183,7 @@ def write_whole(place: str, content: bytes) -> None:
             with whole_file(place) as temporary:
                 temporary.write_bytes(content)
     except (OSError, OutputError) as error:
-        why = _why(error.__cause__ or error)
+        why = brief(error.__cause__ or error)
         raise OutputError(f"{place} could not be written ({why}): {GO_ON}") from error
 
 
@@ -202,9 +202,4 @@ def _unreadable(place: str, error: Exception) -> InputError:
     # a folder of a store is there when something is in it: what is missing may be its bucket
     if isinstance(error, FileNotFoundError) or "NO_SUCH" in str(error):
         return InputError(f"{place} does not exist: check the address.")
-    return InputError(f"{place} cannot be read ({_why(error)}): check it and its permissions.")
-
-
-def _why(error: BaseException) -> str:
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())[:160]
+    return InputError(f"{place} cannot be read ({brief(error)}): check it and its permissions.")

@@ -90,8 +90,8 @@ def _pixels(image: AnyImage, color: Color, number: int) -> ImageArray:
         raise InputError(f"frame {number}: {error}") from error
 
 
-def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
-    """Frames of camera `number` until Ctrl-C, or for some seconds; times are the clock's."""
+def camera_frames(number: int) -> Iterator[Frame]:
+    """Frames of camera `number` until Ctrl-C; times are the clock's."""
     if number < 0:  # OpenCV would look for any, and ends the whole program where there is none
         raise InputError(f"camera {number} cannot be: count cameras from 0.")
     import cv2
@@ -112,10 +112,9 @@ def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
     start = time.monotonic()
     try:
         for count, image in enumerate(_images(capture)):
-            now = time.monotonic() - start
-            if stopped.is_set() or (seconds is not None and now > seconds):
+            if stopped.is_set():
                 break
-            yield Frame(count, now, image[:, :, ::-1].copy())
+            yield Frame(count, time.monotonic() - start, image[:, :, ::-1].copy())
     finally:
         if main:
             signal.signal(signal.SIGINT, handler)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from luvli.errors import InputError, require
+from luvli.errors import InputError, brief, require
 from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray, check_image_size
 from luvli.prediction.places import is_uri, open_input
@@ -71,7 +71,7 @@ class VideoReader:
             self._container = open_container(self.path, stream)
         except (av.FFmpegError, OSError, ValueError) as error:
             raise InputError(
-                f"{self.path} is not a readable video ({why_of(error)}): copy or download it again."
+                f"{self.path} is not a readable video ({brief(error)}): copy or download it again."
             ) from error
         if not self._container.streams.video:
             self._container.close()
@@ -124,7 +124,7 @@ class VideoReader:
                 yield Frame(first + count, last, upright(frame))
                 count += 1
         except av.FFmpegError as error:
-            why = f" ({why_of(error)})"
+            why = f" ({brief(error)})"
         finally:
             self._container.close()
         if not count and not first:
@@ -195,10 +195,6 @@ def open_container(path: PathLike, stream: Any = None) -> Any:
         metadata_errors="replace",
         options={"format_whitelist": CONTAINERS, "protocol_whitelist": "file"},
     )
-
-
-def why_of(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error) or type(error).__name__)[:80]
 
 
 def with_place(place: str, error: InputError) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from luvli.prediction.video_writer import VideoWriter, output_suffix
 from luvli.prediction.writers import (
     SUFFIXES,
     WRITERS,
-    Write,
     measure_cells,
     text_file,
     write_pts_files,
@@ -123,39 +122,39 @@ def write_video(
     files = {n: Path(settings.out) / f for n, f in video_outputs(settings, stem, source).items()}
     notes: list[str] = []
     with ExitStack() as stack:
-        writers: list[Write] = []
-        if settings.format in SUFFIXES:
-            writer = WRITERS[settings.format](files["faces"], settings.measures)
-            writers.append(stack.enter_context(writer))
-        elif settings.format == "pts":
-            writers.append(
-                lambda row: write_pts_files(files["faces"] / f"{row.frame:06d}", row.faces)
-            )
+
+        def through(stage: Generator[Row, None, None]) -> Generator[Row, None, None]:
+            stack.callback(stage.close)  # an error ends it now, and its files disappear
+            return stage
+
         if "drawing" in files:
-            drawing = _drawing(files["drawing"], images, rate, source, notes.append)
-            writers.append(stack.enter_context(drawing))
+            rows = through(_drawing(rows, files["drawing"], images, rate, source, notes.append))
         if "table" in files:
-            writers.append(stack.enter_context(measures_writer(files["table"], files["plot"])))
-        for row in rows:
-            for write in writers:
-                write(row)
+            rows = through(_measuring(rows, files["table"], files["plot"]))
+        if settings.format in SUFFIXES:
+            WRITERS[settings.format](files["faces"], rows, settings.measures)
+        for row in rows:  # all of them, where no file has taken them
+            if settings.format == "pts" and row.frame is not None:
+                write_pts_files(files["faces"] / f"{row.frame:06d}", row.faces)
     return [path for path in files.values() if path.exists()], notes
 
 
-@contextmanager
 def _drawing(
-    path: Path, images: Iterable[Frame], rate: float, source: str, note: Callable[[str], None]
-) -> Iterator[Write]:
-    """Writes a video of the images with the faces of the rows on them."""
+    rows: Iterable[Row],
+    path: Path,
+    images: Iterable[Frame],
+    rate: float,
+    source: str,
+    note: Callable[[str], None],
+) -> Generator[Row, None, None]:
+    """The rows, while a video is written of the images with their faces on them."""
     frames = iter(images)
     with whole_file(path) as temporary, VideoWriter(temporary, rate, source or None) as video:
-
-        def write(row: Row) -> None:
+        for row in rows:
             if row.frame is not None:
                 frame = next(frames)
                 video.write(draw(frame.image, row.faces), frame.time)
-
-        yield write
+            yield row
     if video.sound_lost:
         note(f"{source} {video.sound_lost}.")
 
@@ -190,31 +189,27 @@ def draw_video(
 # -- measures over time ----------------------------------------------------------------------
 
 
-@contextmanager
-def measures_writer(table: Path, plot: Path) -> Iterator[Write]:
-    """Writes one line for each face of each frame; the plot shows the face that was tracked
-    longest."""
+def _measuring(rows: Iterable[Row], table: Path, plot: Path) -> Generator[Row, None, None]:
+    """The rows, while a table is written with one line for each face of each frame, and at the end
+    a plot of the face that was tracked longest."""
     header: list[str] = []
     series: dict[int, dict[str, array[float]]] = {}
     kinds: dict[str, Measure] = {}
     with text_file(table) as stream:
-
-        def write(row: Row) -> None:
+        for row in rows:
             for face, measured in zip(row.faces, measure_cells(row.faces), strict=True):
                 kinds.update(row.faces.measures)
-                about = {
-                    name: getattr(face, name) for name in ("track", "confidence", "eyes_closed")
-                }
-                cells = {"frame": row.frame, "time": row.time} | about | measured
+                trust = {"confidence": face.confidence, "eyes_closed": face.eyes_closed}
+                about = {"frame": row.frame, "time": row.time, "track": face.track, **trust}
+                cells: dict[str, float | None] = about | measured
                 if not header:
-                    header.extend(cells)
+                    header = list(cells)
                     write_rows(stream, [header])
                 write_rows(stream, [["" if cell is None else cell for cell in cells.values()]])
                 one = series.setdefault(face.track or 0, {})
                 for name, value in cells.items():
                     one.setdefault(name, array("d")).append(np.nan if value is None else value)
-
-        yield write
+            yield row
     if series:
         longest = max(series.values(), key=lambda one: len(one["time"]))
         with whole_file(plot) as temporary:

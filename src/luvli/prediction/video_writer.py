@@ -14,10 +14,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from luvli.errors import OutputError, require
+from luvli.errors import OutputError, brief, require
 from luvli.files import PathLike, whole_file
 from luvli.image.read import ImageArray
-from luvli.prediction.video import open_container, why_of
+from luvli.prediction.video import open_container
 
 MP4_FAMILY = (".mp4", ".m4v", ".mov")
 CLOCK = Fraction(1, 90_000)
@@ -111,7 +111,7 @@ def add_sound(path: Path, source: PathLike) -> str:
     except OutputError:
         raise
     except (av.FFmpegError, ValueError) as error:  # so are invalid data and arguments
-        return f"has sound that could not be copied ({why_of(error)})"
+        return f"has sound that could not be copied ({brief(error)})"
     return ""
 
 

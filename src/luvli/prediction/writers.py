@@ -1,9 +1,7 @@
-"""Result files: a writer for each format, fed with rows one by one, so that a million need no more
-memory than one; its file appears whole at the end.
+"""Result files: a function for each format that takes rows one by one, so that a million need no
+more memory than one; its file appears whole at the end.
 
-    with json_writer(path, measures=False) as write:
-        for row in rows:
-            write(row)
+    write_json(path, rows, measures=False)
 
 json, csv and coco are the formats of `luvli.data.formats` and are read by the same readers, and by
 `luvli.read`; parquet has one row for each face, image without a face and failure; pts has one file
@@ -16,7 +14,8 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -42,16 +41,13 @@ COUNTS = b"luvli.counts"
 """metadata of a Parquet part: what is in it, so that a summary reads its end alone"""
 AT_A_TIME = 1000
 """rows of a Parquet row group"""
-Write = Callable[[Row], None]
-"""takes the next row"""
 
 
 def write_results(path: PathLike, rows: Iterable[Row], format: str, measures: bool = False) -> None:
     """Write all rows to one file, rounded, whole or not at all."""
     check_format(format)
-    with WRITERS[format](Path(path), measures) as write:
-        for row in rows:
-            write(row._replace(faces=rounded(row.faces, measures)))
+    rows = (row._replace(faces=rounded(row.faces, measures)) for row in rows)
+    WRITERS[format](Path(path), rows, measures)
 
 
 def drawing_name(path: str, stem: str) -> str:
@@ -132,8 +128,7 @@ def text_file(path: Path) -> Iterator[TextIO]:
         yield stream
 
 
-@contextmanager
-def json_writer(path: Path, measures: bool) -> Iterator[Write]:
+def write_json(path: Path, rows: Iterable[Row], measures: bool) -> None:
     """Our JSON; images without a face are listed, and the sentences about those that failed."""
     from pydantic_core import to_json
 
@@ -141,9 +136,7 @@ def json_writer(path: Path, measures: bool) -> Iterator[Write]:
     separator = "\n "
     with text_file(path) as stream:
         stream.write('{"format":"luvli-faces","version":1,"faces":[')
-
-        def write(row: Row) -> None:
-            nonlocal separator
+        for row in rows:
             about: dict[str, Any] = {}
             if row.frame is not None:
                 about = {"frame": row.frame, "time": row.time}
@@ -158,62 +151,51 @@ def json_writer(path: Path, measures: bool) -> Iterator[Write]:
                 lists["failed"][row.error] = None
             elif not len(row.faces) and row.frame is None:  # a frame need not have a face
                 lists["without_face"][row.image] = None
-
-        yield write
         end = {name: list(values) for name, values in lists.items() if values}
         stream.write("\n]" + ("," + json.dumps(end)[1:-1] if end else "") + "}\n")
 
 
-@contextmanager
-def csv_writer(path: Path, measures: bool) -> Iterator[Write]:
+def write_csv(path: Path, rows: Iterable[Row], measures: bool) -> None:
     """Our CSV. An image without a face has a row, at the end, with its name and nothing else."""
     without: list[str] = []
     header: list[str] = []
     with text_file(path) as stream:
-
-        def write(row: Row) -> None:
+        for row in rows:
             about = row_fields(row) | {"image": image_cell(row.image)}
             for face, measured in zip(row.faces, measure_cells(row.faces, measures), strict=True):
                 cells = face_cells(record(face, row), face.points) | measured | about
                 if not header:
-                    header.extend(csv_columns(cells, predicted=True))
+                    header = csv_columns(cells, predicted=True)
                     write_rows(stream, [header])
                 write_rows(stream, [[cells.get(name, "") for name in header]])
             if not len(row.faces) and row.frame is None and not row.error:
                 without.append(row.image)
-
-        yield write
         if not header:
-            header.extend(csv_columns((), predicted=False))
+            header = csv_columns((), predicted=False)
             write_rows(stream, [header])
         empty = [""] * (len(header) - 1)
         write_rows(stream, ([image_cell(name), *empty] for name in without))
 
 
-@contextmanager
-def coco_writer(path: Path, measures: bool) -> Iterator[Write]:
+def write_coco(path: Path, rows: Iterable[Row], measures: bool) -> None:
     """COCO keypoints, of images with their width and height; images without a face are listed."""
     images: list[str] = []
     categories: list[dict[str, Any]] = []
     count = 0
     with text_file(path) as stream:
         stream.write('{"annotations":[')
-
-        def write(row: Row) -> None:
-            nonlocal count
+        for row in rows:
             if not row.error:
                 known = {n: v for n, v in row_fields(row).items() if v is not None and n != "time"}
                 about = {"id": len(images) + 1, "file_name": known.pop("image"), **known}
                 images.append(json.dumps(about))
             for face in row.faces:
-                categories[:] = categories or [category(1, face.markup, len(face))]
+                categories = categories or [category(1, face.markup, len(face))]
                 count += 1
                 ids = {"id": count, "image_id": len(images), "category_id": 1}
                 fields = annotation(record(face, row, measures), face.points)
                 text = json.dumps(ids | fields, allow_nan=False)
                 stream.write(f"{',' if count > 1 else ''}\n {text}")
-
-        yield write
         stream.write(f'\n],"categories":{json.dumps(categories)},"images":[\n ')
         stream.write(",\n ".join(images))
         stream.write("\n]}\n")
@@ -231,33 +213,18 @@ def write_pts_files(stem: Path, faces: Faces) -> None:
 # -- Parquet ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def parquet_writer(path: Path, measures: bool) -> Iterator[Write]:
+def write_parquet(path: Path, rows: Iterable[Row], measures: bool) -> None:
     """One Parquet file with all rows."""
     parquet = require("pyarrow.parquet", "scale")
-    waiting: list[Row] = []
-    writer: Any = None
-    with whole_file(path) as temporary:
-
-        def flush() -> None:
-            nonlocal writer
-            table = face_table(waiting, measures)[0]
-            writer = writer or parquet.ParquetWriter(temporary, table.schema, compression="zstd")
-            writer.write_table(table)
-            waiting.clear()
-
-        def write(row: Row) -> None:
-            waiting.append(row)
-            if len(waiting) == AT_A_TIME:
-                flush()
-
-        try:
-            yield write
-            if waiting or writer is None:
-                flush()
-        finally:
-            if writer is not None:
-                writer.close()
+    rows = iter(rows)
+    table, _ = face_table(list(islice(rows, AT_A_TIME)), measures)
+    with (
+        whole_file(path) as temporary,
+        parquet.ParquetWriter(temporary, table.schema, compression="zstd") as writer,
+    ):
+        writer.write_table(table)
+        while some := list(islice(rows, AT_A_TIME)):
+            writer.write_table(face_table(some, measures)[0])
 
 
 def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[int]]:
@@ -312,9 +279,9 @@ def read_counts(stream: Any, place: str) -> tuple[Counter[str], list[str]]:
     return counts, [text for text in errors if text]
 
 
-WRITERS: dict[str, Callable[[Path, bool], AbstractContextManager[Write]]] = {
-    "json": json_writer,
-    "csv": csv_writer,
-    "coco": coco_writer,
-    "parquet": parquet_writer,
+WRITERS: dict[str, Callable[[Path, Iterable[Row], bool], None]] = {
+    "json": write_json,
+    "csv": write_csv,
+    "coco": write_coco,
+    "parquet": write_parquet,
 }

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from luvli.errors import InputError, require
+from luvli.errors import InputError, brief, require
 
 PATIENT = {
     "RAY_raylet_start_wait_time_s": "120",
@@ -69,7 +69,7 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
         raise
     except Exception as error:  # ConnectionError, RuntimeError, ValueError, by the address
         if address is None:
-            why = f"a Ray cluster could not be started on this machine ({_why(error)})"
+            why = f"a Ray cluster could not be started on this machine ({brief(error)})"
             raise InputError(
                 f"{why}: set RAY_BACKEND_LOG_LEVEL=info, try again and see the logs in /tmp/ray."
             ) from error
@@ -107,7 +107,7 @@ def knock(address: str) -> None:
 
 def _no_cluster(address: str, error: Exception) -> InputError:
     return InputError(
-        f"there is no Ray cluster at {address} ({_why(error)}): start one with ray start --head, "
+        f"there is no Ray cluster at {address} ({brief(error)}): start one with ray start --head, "
         "or unset RAY_ADDRESS to use this machine alone."
     )
 
@@ -115,7 +115,3 @@ def _no_cluster(address: str, error: Exception) -> InputError:
 def cores(ray: Any) -> int:
     """Cores of the whole cluster."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
-def _why(error: Exception) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__
