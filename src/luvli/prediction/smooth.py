@@ -236,8 +236,6 @@ class HasFaces(Protocol):
     @property
     def faces(self) -> Faces: ...
 
-    def _replace(self, **changes: Any) -> Any: ...
-
 
 Item = TypeVar("Item", bound=HasFaces)
 
@@ -289,7 +287,8 @@ class TrackSmoother(Generic[Item]):
             item, known = self._waiting.popleft()
             if known:
                 points = np.array([known[track] for track in _tracks(item)])
-                item = item._replace(faces=replace(item.faces, points=points))
+                smoothed: Any = item  # any named tuple can do this, but no type says so
+                item = smoothed._replace(faces=replace(item.faces, points=points))
             done.append(item)
         return done
 
