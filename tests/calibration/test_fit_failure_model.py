@@ -19,7 +19,7 @@ from luvli.calibration.fit_failure_model import (
 from luvli.calibration.measure import face_errors
 from luvli.errors import InputError
 from luvli.evaluation.selective import confidence_metrics
-from luvli.trust.failure_model import FailureModel
+from luvli.trust.failure_model import AdditiveModel, FailureModel
 from luvli.trust.features import FAILURE, SCORE, feature_table
 
 from .drawn_faces import labelled_points, measured_faces
@@ -33,8 +33,12 @@ def model(measured) -> FailureModel:
 def test_the_mean_is_found_and_shrinks_towards_sigma(rng) -> None:
     x = rng.normal(size=(4000, 2))
     error = np.exp(0.8 * x[:, 0] + 0.3 * x[:, 1]) * rng.gamma(2, 0.5, 4000)
+    frame = AdditiveModel(
+        features=[SPREAD, "tilt"], centre=[0, 0], spread=[1, 1], knots=[-1.0, 1.0],
+        coefficients=[], intercept=0,
+    )  # fmt: skip
     for ridge, slopes in ((1.0, (0.8, 0.3)), (1e6, (1.0, 0.0))):
-        fitted = fit_mean(x, error, np.ones(4000), [SPREAD, "tilt"], ridge)
+        fitted = fit_mean(x, error, np.ones(4000), frame, ridge)
         at = fitted([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
         assert at[1:] - at[0] == pytest.approx(slopes, abs=0.06)
 
@@ -110,6 +114,7 @@ def test_the_shape_model_fits_its_own_and_not_others(rng) -> None:
 def test_too_few_faces_are_refused(measured) -> None:
     with pytest.raises(InputError, match="at least 100 faces with labels, got 50"):
         fit_failure_model(measured[:100])
-    good = measured[face_errors(measured) < 5]
-    with pytest.raises(InputError, match="failed alignments, got 0"):
-        fit_failure_model(good)
+    error = face_errors(measured)
+    for kept, words in ((error < 5, "failed alignments, got 0"), (error < 15, "complete failures")):
+        with pytest.raises(InputError, match=words):
+            fit_failure_model(measured[kept])

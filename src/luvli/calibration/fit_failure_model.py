@@ -25,7 +25,6 @@ from luvli.trust.failure_model import (
     ExpectedErrorModel,
     FailureModel,
     expected_log_error,
-    hinge_basis,
 )
 from luvli.trust.features import (
     FAILURE,
@@ -53,6 +52,7 @@ RIDGES = (0.5, 2.0, 8.0, 32.0, 128.0)
 ERROR_RIDGES = (30.0, 100.0, 300.0)
 """penalties of the expected error to choose from, in faces"""
 SUCCESS_RIDGE = 0.1
+SOLVER = {"solver": "newton-cholesky", "max_iter": 200, "tol": 1e-6}
 SPREAD = FEATURES[0]
 """the logarithm of the mean sigma: the expected error is proportional to it, unless the faces show
 otherwise"""
@@ -66,6 +66,8 @@ CORRUPTED_SHARE = 0.5
 FOLDS = 5
 MIN_FACES = 100
 """plain faces, successes and failures that a fit takes"""
+MIN_FAILURES = 25
+"""complete failures that a fit takes, and of a kind that is left out to choose the ridges"""
 
 
 class Ridges(NamedTuple):
@@ -75,7 +77,7 @@ class Ridges(NamedTuple):
     error: float = 100.0
 
 
-class _Table(NamedTuple):
+class FitTable(NamedTuple):
     """What the models are fitted on: n faces with known errors."""
 
     features: Floats
@@ -86,13 +88,23 @@ class _Table(NamedTuple):
     corruption: NDArray[np.str_]
     fold: NDArray[np.intp]
 
-    def of(self, rows: Bools) -> _Table:
+    def of(self, rows: Bools) -> FitTable:
         """Some of the faces."""
-        return _Table._make(array[rows] for array in self)
+        return FitTable._make(array[rows] for array in self)
 
     def columns(self, names: Sequence[str]) -> Floats:
         """(n, d) features by name."""
         return self.features[:, [FEATURE_COLUMNS.index(name) for name in names]]
+
+    @property
+    def failed(self) -> Bools:
+        """(n,) complete failures"""
+        return self.error >= FAILURE_FROM
+
+    @property
+    def plain(self) -> Bools:
+        """(n,) faces that are not corrupted"""
+        return np.asarray(self.corruption == NOT_CORRUPTED)
 
 
 def fit_failure_model(
@@ -100,28 +112,28 @@ def fit_failure_model(
 ) -> FailureModel:
     """Fit on predicted faces with known errors; without `ridges`, they are chosen."""
     error, plain = face_errors(faces), is_plain(faces)
-    good = error < success
-    for name, count in (
-        ("faces with labels", plain.sum()),
-        ("failed alignments", (~good).sum()),
-        ("successful alignments", good.sum()),
+    for name, found, needed in (
+        ("faces with labels", plain, MIN_FACES),
+        ("failed alignments", error >= success, MIN_FACES),
+        ("successful alignments", error < success, MIN_FACES),
+        ("complete failures", error >= FAILURE_FROM, MIN_FAILURES),
     ):
-        if count < MIN_FACES:
+        if found.sum() < needed:
             raise InputError(
-                f"a failure model takes at least {MIN_FACES} {name}, got {count}: label more faces."
+                f"a failure model takes at least {needed} {name}, got {found.sum()}: label more "
+                "faces."
             )
-    shape = fit_shape(faces.points[plain & good])
-    table = _table(faces, shape)
-    failed = table.error >= FAILURE_FROM
-    mean = np.average(table.error[failed], weights=table.weight[failed]) if failed.any() else 40.0
-    failure_error = round(float(mean), 3)
+    shape = fit_shape(faces.points[plain & (error < success)])
+    table = fit_table(faces, shape)
+    failed = table.of(table.failed)
+    failure_error = round(float(np.average(failed.error, weights=failed.weight)), 3)
     ridges = ridges or choose_ridges(table, success)
-    given = _fit_error_model(table, list(FEATURES), ridges, failure_error, success)
+    given = _fit_expected_error(table, FEATURES, ridges, failure_error, success)
     scored = table.of(np.isfinite(table.columns([SCORE])[:, 0]))
     detected = given  # where too few boxes were detected
-    if min((scored.error < success).sum(), (scored.error >= success).sum()) >= MIN_FACES // 2:
-        names = [*FEATURES, SCORE]
-        detected = _fit_error_model(scored, names, ridges, failure_error, success)
+    if min(scored.failed.sum(), (scored.error < success).sum()) >= MIN_FAILURES:
+        names = (*FEATURES, SCORE)
+        detected = _fit_expected_error(scored, names, ridges, failure_error, success)
     return FailureModel(
         success=success,
         failure_from=FAILURE_FROM,
@@ -131,18 +143,18 @@ def fit_failure_model(
         detected=detected,
         given=given,
         faces=len(table.error),
-        corrupted=int((table.corruption != NOT_CORRUPTED).sum()),
+        corrupted=int((~table.plain).sum()),
     )
 
 
-def _table(faces: LabelledFaces, shape: ShapeModel) -> _Table:
+def fit_table(faces: LabelledFaces, shape: ShapeModel) -> FitTable:
     """Features, errors and weights of the faces; corrupted ones count `CORRUPTED_SHARE`."""
     features = feature_table(faces.faces, shape)
     known = np.isfinite(features[:, : len(FEATURES)]).all(axis=1)
     plain = is_plain(faces)[known]
     share = CORRUPTED_SHARE / (1 - CORRUPTED_SHARE) * plain.sum() / max((~plain).sum(), 1)
     _, photograph = np.unique(faces.groups["photograph"], return_inverse=True)
-    return _Table(
+    return FitTable(
         features[known],
         np.clip(face_errors(faces)[known], MIN_ERROR, MAX_ERROR),
         np.where(plain, 1.0, min(1.0, share)),
@@ -169,76 +181,50 @@ def fit_shape(points: ArrayLike) -> ShapeModel:
     )
 
 
-def _fit_error_model(
-    table: _Table, names: list[str], ridges: Ridges, failure_error: float, success: float
+def _fit_expected_error(
+    table: FitTable, names: Sequence[str], ridges: Ridges, failure_error: float, success: float
 ) -> ExpectedErrorModel:
     """The models of error and failure from all faces; that of success from their cross-fitted
     values: a fit looks better on its own faces than on new ones. There every prediction counts
     once, corrupted or not: fewer failed alignments get a high confidence."""
+
+    def fit(part: FitTable) -> tuple[AdditiveModel, AdditiveModel]:
+        return fit_error(part, names, ridges.error), fit_failure(part, names, ridges.failure)
+
     crossed = np.empty(len(table.error))
     for fold in range(FOLDS):
         test = table.fold == fold
-        models = _fit_pair(table.of(~test), names, ridges)
-        crossed[test] = _log_error(table.features[test], *models, failure_error)
-    succeeded, once = table.error < success, np.ones(len(crossed))
-    model = fit_logistic(crossed[:, None], succeeded, once, ["log expected error"], SUCCESS_RIDGE)
-    error, failure = _fit_pair(table, names, ridges)
-    return ExpectedErrorModel(error=error, failure=failure, success=_decreasing(model))
+        near, failure = (model.of_table(table.features[test]) for model in fit(table.of(~test)))
+        crossed[test] = expected_log_error(near, failure, FAILURE_FROM, failure_error)
+    success_model = fit_logistic(
+        crossed[:, None], table.error < success, np.ones(len(crossed)), ["log expected error"],
+        SUCCESS_RIDGE,
+    )  # fmt: skip
+    error, failure = fit(table)
+    return ExpectedErrorModel(error=error, failure=failure, success=_decreasing(success_model))
 
 
-def _fit_pair(
-    table: _Table, names: list[str], ridges: Ridges
-) -> tuple[AdditiveModel, AdditiveModel | None]:
-    """Models of the log error of alignments that did not fail, and of the log-odds that they did;
-    of all faces, and None, where too few of either are known.
-
-    The network's failure score separates faces from non-faces but does not rank good alignments, so
-    that only the log-odds use it.
-    """
-    failed = table.error >= FAILURE_FROM
-    enough = min(failed.sum(), (~failed).sum()) >= MIN_FACES // 4
-    near = table.of(~failed) if enough else table
-    plain = near.corruption == NOT_CORRUPTED
-    error = fit_mean(near.columns(names), near.error, near.weight, names, ridges.error, plain)
-    if not enough:
-        return error, None
-    if np.isfinite(table.columns([FAILURE])).all():
-        names = [*names, FAILURE]
-    return error, fit_logistic(table.columns(names), failed, table.weight, names, ridges.failure)
-
-
-def _log_error(
-    features: Floats, error: AdditiveModel, failure: AdditiveModel | None, failure_error: float
-) -> Floats:
-    near = error.of_table(features)
-    if failure is None:
-        return near
-    return expected_log_error(near, failure.of_table(features), FAILURE_FROM, failure_error)
-
-
-def choose_ridges(table: _Table, success: float) -> Ridges:
-    """The penalties that separate failures of a kind of corruption that was left out from plain
-    successes best: the highest mean AUROC over the kinds."""
-    plain, succeeded = table.corruption == NOT_CORRUPTED, table.error < success
-    failed = ~plain & (table.error >= FAILURE_FROM)
-    corrupted, failures = np.unique(table.corruption[failed], return_counts=True)
-    kinds = corrupted[failures >= MIN_FACES // 4].tolist()
-    if len(kinds) < 2:
-        return Ridges()
-
-    def left_out_auroc(kind: str, ridges: Ridges) -> float:
-        """Of failures of one kind against plain successes of a fold, by a fit without either."""
+def choose_ridges(table: FitTable, success: float) -> Ridges:
+    """The penalties that separate complete failures of a kind of corruption that was left out from
+    plain successes best: the highest mean AUROC over the kinds."""
+    kinds, failures = np.unique(table.corruption[table.failed & ~table.plain], return_counts=True)
+    areas = []
+    for kind in kinds[failures >= MIN_FAILURES]:
         of_kind = table.corruption == kind
-        held = of_kind | (plain & (table.fold == 0))
-        compared = held & (succeeded != of_kind)
-        models = _fit_pair(table.of(~held), list(FEATURES), ridges)
-        return auroc(_log_error(table.features[compared], *models, 40.0), of_kind[compared])
-
-    def score(ridges: Ridges) -> float:
-        return float(np.mean([left_out_auroc(kind, ridges) for kind in kinds]))
-
-    best = max((Ridges(failure=ridge) for ridge in RIDGES), key=score)
-    return max((best._replace(error=ridge) for ridge in ERROR_RIDGES), key=score)
+        held = of_kind | (table.plain & (table.fold == 0))
+        compared = table.of(held & np.where(of_kind, table.failed, table.error < success))
+        fit = table.of(~held)
+        if fit.failed.sum() < MIN_FAILURES:
+            continue
+        near = [fit_error(fit, FEATURES, r).of_table(compared.features) for r in ERROR_RIDGES]
+        failure = [fit_failure(fit, FEATURES, r).of_table(compared.features) for r in RIDGES]
+        expected = [[expected_log_error(n, f, FAILURE_FROM, 40.0) for n in near] for f in failure]
+        areas.append([[auroc(each, compared.failed) for each in row] for row in expected])
+    if len(areas) < 2:
+        return Ridges()
+    mean = np.mean(areas, axis=0)
+    best, best_error = np.unravel_index(mean.argmax(), mean.shape)
+    return Ridges(RIDGES[best], ERROR_RIDGES[best_error])
 
 
 def _decreasing(model: AdditiveModel) -> AdditiveModel:
@@ -248,69 +234,66 @@ def _decreasing(model: AdditiveModel) -> AdditiveModel:
     return model.model_copy(update={"coefficients": [coefficients]})
 
 
+def fit_failure(table: FitTable, names: Sequence[str], ridge: float) -> AdditiveModel:
+    """Log-odds of a complete failure. Only they use the network's failure score, which separates
+    faces from non-faces but does not rank good alignments."""
+    if np.isfinite(table.columns([FAILURE])).all():
+        names = [*names, FAILURE]
+    return fit_logistic(table.columns(names), table.failed, table.weight, names, ridge)
+
+
+def fit_error(table: FitTable, names: Sequence[str], ridge: float) -> AdditiveModel:
+    """Log of the mean error of alignments that did not fail completely; plain faces, if there are
+    enough, standardise the features."""
+    near = table.of(~table.failed)
+    usual = near.of(near.plain) if near.plain.sum() >= MIN_FAILURES else near
+    frame = _frame(names, usual.columns(names), ERROR_KNOTS, ERROR_LIMIT)
+    return fit_mean(near.columns(names), near.error, near.weight, frame, ridge)
+
+
 def fit_logistic(
     features: Floats, outcome: Bools, weight: Floats, names: Sequence[str], ridge: float
 ) -> AdditiveModel:
     """Weighted ridge logistic regression on the hinge basis."""
     linear = require("sklearn.linear_model", "calibrate")
-    centre, spread = _standardise(features)
-    terms = hinge_basis(features, centre, spread, KNOTS, LIMIT)
-    regression = linear.LogisticRegression(
-        C=1 / ridge, solver="newton-cholesky", max_iter=200, tol=1e-6
-    )
-    regression.fit(terms, outcome, sample_weight=weight)
-    return _additive(
-        names, centre, spread, KNOTS, regression.coef_[0], regression.intercept_[0], LIMIT
-    )
+    frame = _frame(names, features, KNOTS, LIMIT)
+    regression = linear.LogisticRegression(C=1 / ridge, **SOLVER)
+    regression.fit(frame.basis(features), outcome, sample_weight=weight)
+    return _filled(frame, regression.coef_[0], regression.intercept_[0])
 
 
 def fit_mean(
-    features: Floats,
-    error: Floats,
-    weight: Floats,
-    names: Sequence[str],
-    ridge: float,
-    plain: Bools | None = None,
+    features: Floats, error: Floats, weight: Floats, frame: AdditiveModel, ridge: float
 ) -> AdditiveModel:
-    """The logarithm of the mean error: ridge Gamma regression on the hinge basis.
+    """The logarithm of the mean error: ridge Gamma regression on the hinge basis of `frame`.
 
     The mean, not the median: errors are skewed, and users add them up. The ridge shrinks towards
-    an error proportional to sigma (`SPREAD`): the regression is of error / sigma. The faces `plain`
-    (n,), all by default, standardise the features.
+    an error proportional to sigma (`SPREAD`): the regression is of error / sigma.
     """
     linear = require("sklearn.linear_model", "calibrate")
-    usual = features if plain is None or plain.sum() < MIN_FACES // 4 else features[plain]
-    centre, spread = _standardise(usual)
-    terms = hinge_basis(features, centre, spread, ERROR_KNOTS, ERROR_LIMIT)
+    terms = frame.basis(features)
     prior = np.zeros(terms.shape[1])
-    place = list(names).index(SPREAD)
-    prior[place * (1 + len(ERROR_KNOTS))] = spread[place]  # a slope of 1 in the raw feature
-    regression = linear.GammaRegressor(
-        alpha=ridge / weight.sum(), solver="newton-cholesky", max_iter=200, tol=1e-6
-    )
+    place = frame.features.index(SPREAD)
+    prior[place * (1 + len(frame.knots))] = frame.spread[place]  # slope 1 in the raw feature
+    regression = linear.GammaRegressor(alpha=ridge / weight.sum(), **SOLVER)
     regression.fit(terms, error / np.exp(terms @ prior), sample_weight=weight)
-    return _additive(
-        names, centre, spread, ERROR_KNOTS, regression.coef_ + prior, regression.intercept_,
-        ERROR_LIMIT,
-    )  # fmt: skip
+    return _filled(frame, regression.coef_ + prior, regression.intercept_)
 
 
-def _standardise(features: Floats) -> tuple[Floats, Floats]:
-    """Robust centre and spread of each feature: median and interquartile range."""
+def _frame(names: Sequence[str], features: Floats, knots: Floats, limit: float) -> AdditiveModel:
+    """A model without terms that standardises by median and interquartile range of `features`."""
     low, middle, high = np.quantile(features, (0.25, 0.5, 0.75), axis=0)
-    return middle, np.maximum((high - low) / 1.349, 1e-3)
-
-
-def _additive(
-    names: Sequence[str], centre: Floats, spread: Floats, knots: Floats, coefficients: Floats,
-    intercept: float, limit: float,
-) -> AdditiveModel:  # fmt: skip
     return AdditiveModel(
         features=list(names),
-        centre=np.round(centre, 5).tolist(),
-        spread=np.round(spread, 5).tolist(),
+        centre=np.round(middle, 5).tolist(),
+        spread=np.round(np.maximum((high - low) / 1.349, 1e-3), 5).tolist(),
         knots=knots.tolist(),
-        coefficients=np.round(coefficients.reshape(len(names), -1), 5).tolist(),
-        intercept=round(float(intercept), 5),
         limit=limit,
+        coefficients=[],
+        intercept=0.0,
     )
+
+
+def _filled(frame: AdditiveModel, coefficients: Floats, intercept: float) -> AdditiveModel:
+    rows = np.round(coefficients.reshape(len(frame.features), -1), 5).tolist()
+    return frame.model_copy(update={"coefficients": rows, "intercept": round(float(intercept), 5)})

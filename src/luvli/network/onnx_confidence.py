@@ -8,13 +8,14 @@ first, because a crop may be rotated.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.network.onnx_nodes import Node
-from luvli.trust.failure_model import FailureModel, Hinges
+from luvli.trust.failure_model import AdditiveModel, FailureModel
 from luvli.trust.features import (
     FAILURE,
     FEATURE_COLUMNS,
@@ -34,17 +35,12 @@ if TYPE_CHECKING:
 def confidence_nodes(model: FailureModel, markup: str, landmarks: Landmarks) -> tuple[Node, Node]:
     """The confidence (n,), 0..1, and the expected error (n,), percent of the box."""
     table = _feature_table(model.shape, markup, landmarks)
+    known = {FAILURE: landmarks.failure_logit is not None}
     log_errors, logits = [], []
     for variant in (model.detected, model.given):
-        pair = variant.pair
-        if landmarks.failure_logit is None:
-            pair = _without_failure(pair)
-        sums = _sums(table, pair)
-        log = sums.column(0)
-        if variant.failure is not None:
-            log = _mixture(model, log, sums.column(1))
-        log_errors.append(log)
-        logits.append(_sums(log, Hinges.of([variant.success], [0])))
+        near, failure = (_additive(table, each, known) for each in (variant.error, variant.failure))
+        log_errors.append(_mixture(model, near, failure))
+        logits.append(_additive(log_errors[-1], variant.success))
     detected = landmarks.score.apply("Less", 1.0)
     log_error, logit = (detected.apply("Where", *both).reshape(-1) for both in (log_errors, logits))
     error = log_error.clip(-3.0, math.log(model.max_error)).exp()
@@ -58,18 +54,24 @@ def _mixture(model: FailureModel, near: Node, failure: Node) -> Node:
     return (close + probability * (model.failure_error - close)).log()
 
 
-def _sums(table: Node, hinges: Hinges) -> Node:
-    """(n, m) the sums of m additive models of a table (n, columns): `Hinges`."""
-    x = table.apply("Gather", hinges.columns, axis=1).minimum(hinges.limits)
-    return (x - hinges.knots).relu() @ hinges.weights + hinges.constants
+def _additive(table: Node, model: AdditiveModel, known: Mapping[str, bool] | None = None) -> Node:
+    """(n, 1) the sum of an additive model: of the feature table, or of its only feature (n, 1).
+    Features that are not `known` count as ordinary.
 
-
-def _without_failure(hinges: Hinges) -> Hinges:
-    """The same sums where every failure score is the ordinary one, for a network that has none."""
-    table = np.full((1, len(FEATURE_COLUMNS)), np.nan)
-    weights = hinges.weights * (hinges.columns == FEATURE_COLUMNS.index(FAILURE))[:, None]
-    ordinary = hinges._replace(weights=weights)(table)[0]
-    return hinges._replace(weights=hinges.weights - weights, constants=ordinary)
+    The linear term is a hinge too: clip(z, -limit, limit) = max(min(z, limit) + limit, 0) - limit.
+    """
+    knots = [-model.limit, *model.knots]
+    weights = np.array(model.coefficients)
+    if known is not None:
+        columns = [FEATURE_COLUMNS.index(name) for name in model.features]
+        table = table.apply("Gather", np.repeat(columns, len(knots)), axis=1)
+    there = [float((known or {}).get(name, True)) for name in model.features]
+    centre, spread, use = (
+        np.repeat(each, len(knots)) for each in (model.centre, model.spread, there)
+    )
+    z = ((table - centre) * (use / spread)).minimum(model.limit)
+    hinges = (z - np.tile(knots, len(weights))).relu()
+    return hinges @ weights.reshape(-1, 1) + (model.intercept - model.limit * weights[:, 0].sum())
 
 
 def _feature_table(shape: ShapeModel, markup: str, landmarks: Landmarks) -> Node:
