@@ -20,7 +20,7 @@ from luvli.calibration.fit_measures import fit_measures
 from luvli.calibration.measure import calibrated, with_calibration
 from luvli.calibration.model_file import ModelFile
 from luvli.calibration.report import measures_table
-from luvli.cli.output import print_table
+from luvli.cli.output import show
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.sets import load_set
@@ -47,8 +47,8 @@ def main() -> None:
     calibration = fit_calibration(faces[first])
     faces, shut = with_calibration(faces, calibration), calibrated(shut, calibration)
     measures = fit_measures(faces[first], shut[::2])
-    title, heads, rows = measures_table(faces[~first], measures, shut[1::2])
-    print_table(heads, rows, title=f"{options.model}: {title}")
+    print(options.model)
+    show(measures_table(faces[~first], measures, shut[1::2]))
     shipped = load(options.model).info.measures
     print("in the model file:", "none" if shipped is None else shipped.eyes_closed)
 

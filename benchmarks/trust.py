@@ -31,7 +31,7 @@ from luvli.calibration.measure import (
     with_calibration,
 )
 from luvli.calibration.report import triage_table
-from luvli.cli.output import print_table
+from luvli.cli.output import print_table, show
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord
@@ -60,8 +60,8 @@ def main() -> None:
     predictor = load(options.model, threads=1)
     info = predictor.info
     if info.trust is not None and info.trust.triage is not None:
-        title, heads, rows = triage_table(info.trust.triage)
-        print_table(heads, rows, title=f"{info.name} {info.version}: {title}")
+        print(f"{info.name} {info.version}\n")
+        show(triage_table(info.trust.triage))
     if options.keep is not None and options.keep.is_file():
         measured, further = pickle.loads(options.keep.read_bytes())
     elif options.data is not None:
@@ -71,8 +71,8 @@ def main() -> None:
     else:
         return
     fitted = fit_trust(measured, SUCCESS, further=further)
-    for title, heads, rows in fitted.tables:
-        print_table(heads, rows, title=title)
+    for table in fitted.tables:
+        show(table)
     left_out_table(with_calibration(measured, fitted.calibration))
     coverage_table(measured[is_plain(measured)], further)
 

@@ -80,9 +80,12 @@ def _as_detected(records: Sequence[FaceRecord], recipe: Recipe) -> list[FaceReco
 
 def trust_tables(fitted: Fitted) -> list[CardTable]:
     """What confidence, triage and measures are worth, for a model's card."""
-    tables = []
-    for title, heads, rows in fitted.tables:
-        name, _, about = title.partition(", ")
-        note = f"{about[:1].upper()}{about[1:]}. {WITHIN}" if about else WITHIN
-        tables.append(CardTable(title=name.capitalize(), headings=heads, rows=rows, note=note))
-    return tables
+    return [
+        CardTable(
+            title=table.title.capitalize(),
+            headings=list(table.head),
+            rows=[list(row) for row in table.rows],
+            note=" ".join([*table.notes, WITHIN]),
+        )
+        for table in fitted.tables[1:]  # ellipses: measured on the faces of the fit
+    ]

@@ -35,15 +35,15 @@ from luvli.calibration.measure import (
 )
 from luvli.calibration.model_file import SUFFIXES, ModelFile
 from luvli.calibration.photographs import (
-    TrainingPhotographs,
-    carried_photographs,
+    pack_names,
     photograph_name,
     refuse_training_faces,
+    training_photographs,
 )
 from luvli.calibration.report import (
-    ReportTable,
     advice,
     confidence_table,
+    coverage_table,
     measures_table,
     sample_in_use,
     triage_table,
@@ -54,6 +54,7 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
 from luvli.evaluation.evaluate_model import predict_records
 from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.table import Table
 from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.measures.calibration import MeasureCalibration
@@ -81,7 +82,8 @@ class Fitted(NamedTuple):
     trust: Trust
     measures: MeasureCalibration | None
     """None for point sets that have no measures"""
-    tables: list[ReportTable]
+    tables: list[Table]
+    """ellipses, confidence, triage and, where there are any, measures"""
     advice: list[str]
     """how many more faces are needed for which guarantee"""
 
@@ -119,22 +121,20 @@ def calibrate_model(
     target = Path(out)
     _check_possible(target)
     loaded = ModelFile.read(_source_file(model, target))
-    photographs = carried_photographs(loaded.info)
+    known = training_photographs(loaded.info)
     if training:
-        photographs = TrainingPhotographs.of(map(photograph_name, training))
-    refuse_training_faces(records, photographs)
+        known = pack_names(map(photograph_name, training))
+    refuse_training_faces(records, known)
     bare = loaded.with_info(calibration=None, trust=None, measures=None)
+    further, shut = None, None
     with bare.predictor() as predictor:
         measured = measure_faces(predictor, records, corrupted_per_face, seed, progress)
-        further, shut = None, None
         if convention_from:
             further = measure_faces(predictor, convention_from, 0, progress=progress)
         if closed_eyes:
-            shut = predict_records(
-                predictor, closed_eyes, refine_boxes=True, progress=progress
-            ).faces
+            eyes = predict_records(predictor, closed_eyes, refine_boxes=True, progress=progress)
+            shut = eyes.faces
     fitted = fit_trust(measured, success, further, shut, loaded.info.measures)
-    known = "" if photographs is None else photographs.to_text()
     trust = fitted.trust.model_copy(update={"training_photographs": known, "data": list(data)})
     made = bare.with_info(
         name=name or target.stem,
@@ -173,53 +173,42 @@ def fit_trust(
     plain faces of sources that only the label convention is estimated from. Closed eyes are as
     `known` where `closed_eyes` are too few to fit them."""
     check_faces(measured)
-    plain = is_plain(measured)
-    first = in_first_part(measured.groups["photograph"])
+    plain, first = is_plain(measured), in_first_part(measured.groups["photograph"])
     visibility = fit_visibility(measured[plain])
     measured = measured.with_predictions(visibility=visibility(measured.faces.visibility))
     calibration = fit_calibration(measured[first & plain], further)
     measured = with_calibration(measured, calibration)
-    shut = None if closed_eyes is None else calibrated(closed_eyes, calibration)
-    trust, tables = _fit_confidence(measured[first], measured[~first], success)
-    measures = None
-    if measured.faces.markup == MEASURED_MARKUP:
-        measures = fit_measures(measured[plain], shut, known)
-        of_first = fit_measures(measured[first & plain], None if shut is None else shut[::2])
-        others = None if shut is None else shut[1::2]
-        tables.append(measures_table(measured[~first & plain], of_first, others))
-    return Fitted(calibration, visibility, trust, measures, tables, advice(trust))
-
-
-def _fit_confidence(
-    fit: LabelledFaces, held: LabelledFaces, success: float
-) -> tuple[Trust, list[ReportTable]]:
-    """The failure model of the first part; radii and triage of the other, and how good it is there.
-
-    Both have calibrated covariances.
-    """
-    failure_model = fit_failure_model(fit, success)
-    table = feature_table(held.faces, failure_model.shape)
-    confidence, _ = failure_model.of_table(table)
-    plain, used = is_plain(held), sample_in_use(held)
+    failure_model = fit_failure_model(measured[first], success)
+    fitted_on, held, held_plain = measured[first], measured[~first], measured[~first & plain]
+    features = feature_table(held.faces, failure_model.shape)
+    confidence, _ = failure_model.of_table(features)
+    used = sample_in_use(held)
     triage = fit_triage(
         confidence[used],
         face_errors(held)[used] >= success,
-        float(np.mean(~plain[used])),
-        failure_model(fit.faces[sample_in_use(fit)])[0],
+        float(np.mean(~is_plain(held)[used])),
+        failure_model(fitted_on.faces[sample_in_use(fitted_on)])[0],
     )
-    groups = landmark_groups(held.faces.markup, held.landmarks)
+    groups = landmark_groups(measured.faces.markup, measured.landmarks)
+    radii, poses = label_radii(held_plain), predicted_poses(held_plain.faces)
     trust = Trust(
         failure_model=failure_model,
-        conformal=conformalize(
-            label_radii(held[plain]), groups, predicted_poses(held.faces[plain])
-        ),
+        conformal=conformalize(radii, groups, poses),
         triage=triage,
-        reference=fit_reference(table[plain]),
+        reference=fit_reference(features[is_plain(held)]),
     )
-    return trust, [
+    tables = [
+        coverage_table(calibration),
         confidence_table(held, confidence, success),
         triage_table(triage),
     ]
+    measures = None
+    if measured.faces.markup == MEASURED_MARKUP:
+        shut = None if closed_eyes is None else calibrated(closed_eyes, calibration)
+        measures = fit_measures(measured[plain], shut, known)
+        of_first = fit_measures(measured[first & plain], None if shut is None else shut[::2])
+        tables.append(measures_table(held_plain, of_first, None if shut is None else shut[1::2]))
+    return Fitted(calibration, visibility, trust, measures, tables, advice(trust))
 
 
 def fit_calibration(plain: LabelledFaces, further: LabelledFaces | None = None) -> Calibration:

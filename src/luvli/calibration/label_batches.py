@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from luvli.calibration.photographs import carried_photographs, photograph_name
+from luvli.calibration.photographs import are_packed, photograph_name, training_photographs
 from luvli.calibration.triage_results import faces_of_rows
 from luvli.data.formats.label_parquet import LABEL_COLUMNS, record_of_row
 from luvli.data.formats.parquet import face_files, parquet_tables
@@ -66,9 +66,9 @@ def predicted_source(
 
     Several models, each trained without another part of the set, are used crosswise.
     """
-    lists = [carried_photographs(predictor.info) for predictor in predictors]
     names = [photograph_name(record) for record in records]
-    trained = np.array([[bool(known and name in known) for known in lists] for name in names])
+    lists = (training_photographs(predictor.info) for predictor in predictors)
+    trained = np.stack([are_packed(names, packed) for packed in lists], axis=1)
     chosen = trained.argmin(axis=1)
     batches = []
     for number, predictor in enumerate(predictors):

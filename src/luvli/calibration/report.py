@@ -20,15 +20,15 @@ from luvli.calibration.fit_measures import (
 from luvli.calibration.measure import face_errors, is_plain
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.selective import confidence_metrics
+from luvli.evaluation.table import Table
 from luvli.evaluation.visibility import auroc
 from luvli.face_measures import with_measures
 from luvli.faces import Faces
+from luvli.likelihood import density_name
 from luvli.measures.calibration import MeasureCalibration
+from luvli.network.calibration import Calibration
 from luvli.trust.triage import MARGIN, TriageTable, accepted_needed, choose_threshold
 from luvli.trust.trust import Trust
-
-ReportTable = tuple[str, list[str], list[list[str]]]
-"""title, headings, rows"""
 
 CORRUPTED_IN_USE = 0.2
 """share of corrupted images that the triage is calibrated for"""
@@ -47,7 +47,18 @@ def sample_in_use(faces: LabelledFaces) -> NDArray[np.intp]:
     return np.sort(np.concatenate([np.flatnonzero(plain), drawn]))
 
 
-def confidence_table(faces: LabelledFaces, confidence: Floats, success: float) -> ReportTable:
+def coverage_table(calibration: Calibration) -> Table:
+    """Coverage of the ellipses before and after."""
+    rows = [
+        [f"{float(level):.0%}", f"{before:.1%}", f"{calibration.after[level]:.1%}"]
+        for level, before in calibration.before.items()
+    ]
+    distribution = density_name(calibration.likelihood or "laplace")
+    note = f"{calibration.faces:,} faces, which the scale was fitted on; {distribution}."
+    return Table("ellipses", ["should hold", "uncalibrated", "calibrated"], rows, notes=[note])
+
+
+def confidence_table(faces: LabelledFaces, confidence: Floats, success: float) -> Table:
     """Failures, AUROC, calibration error, the gain of ordering faces by confidence, and how often
     it is high, for faces as they are, by source, and by kind of corruption."""
     error, source, kind = face_errors(faces), faces.groups["source"], faces.groups["corruption"]
@@ -72,29 +83,28 @@ def confidence_table(faces: LabelledFaces, confidence: Floats, success: float) -
         rows.append([name, f"{len(index):,}", f"{failed.mean():.1%}", *ordered, *high])
     heads = ["faces", "n", "failed", "AUROC", "ECE", "gain", "above 0.5", "above 0.1",
              "failed and above 0.5"]  # fmt: skip
-    return "confidence, on faces left out of its fit", heads, rows
+    return Table("confidence", heads, rows, notes=["On faces left out of its fit."])
 
 
-def triage_table(table: TriageTable) -> ReportTable:
+def triage_table(table: TriageTable) -> Table:
     """Share of accepted faces for several failure rates."""
     rows = []
     good = table.faces - table.failed[-1]
     for rate in RATES:
         chosen = choose_threshold(table, rate)
-        possible = f"{min(1.0, good / (1 - rate) / table.faces):.0%}"
-        if math.isinf(chosen.threshold):
-            rows.append([f"{rate:.0%}", "none", "", "", possible])
-            continue
-        share = f"{chosen.accepted / table.faces:.0%}"
-        failed = f"{chosen.failed} of {chosen.accepted}"
-        rows.append([f"{rate:.0%}", f"{chosen.threshold:.3f}", share, failed, possible])
-    title = f"triage, {table.faces:,} faces, {table.corrupted_share:.0%} of them corrupted"
-    return title, ["failures at most", "threshold", "accepted", "failed", "possible"], rows
+        cells = ["none", "", ""]
+        if math.isfinite(chosen.threshold):
+            share = f"{chosen.accepted / table.faces:.0%}"
+            cells = [f"{chosen.threshold:.3f}", share, f"{chosen.failed} of {chosen.accepted}"]
+        rows.append([f"{rate:.0%}", *cells, f"{min(1.0, good / (1 - rate) / table.faces):.0%}"])
+    heads = ["failures at most", "threshold", "accepted", "failed", "possible"]
+    note = f"{table.faces:,} faces, {table.corrupted_share:.0%} of them corrupted."
+    return Table("triage", heads, rows, notes=[note])
 
 
 def measures_table(
     plain: LabelledFaces, measures: MeasureCalibration, shut: Faces | None = None
-) -> ReportTable:
+) -> Table:
     """How many intervals of each measure hold the labelled value, and what the probability of
     closed eyes is worth, on faces that `measures` were not fitted on."""
     rows = []
@@ -108,19 +118,17 @@ def measures_table(
     parts = [Faces.concatenate(closed), plain.faces[eyes == 0]]
     if measures.eyes_closed is not None and min(map(len, parts)) >= MIN_ROW:
         yes, no = (with_measures(faces, measures).eyes_closed for faces in parts)
-        truth = np.arange(len(yes) + len(no)) < len(yes)
-        area = auroc(np.concatenate([yes, no]), truth)
-        rows.append(
-            [
-                f"eyes closed: AUROC {area:.3f}",
-                f"{len(yes):,} closed, {len(no):,} open",
-                "",
-                f"{np.mean(yes > 0.5):.0%} of the closed",
-                f"{np.mean(no > 0.5):.0%} of the open called closed",
-            ]
-        )
+        area = auroc(np.concatenate([yes, no]), np.arange(len(yes) + len(no)) < len(yes))
+        rows.append([
+            f"eyes closed: AUROC {area:.3f}",
+            f"{len(yes):,} closed, {len(no):,} open",
+            "",
+            f"{np.mean(yes > 0.5):.0%} of the closed",
+            f"{np.mean(no > 0.5):.0%} of the open called closed",
+        ])  # fmt: skip
     heads = ["measure", "faces", "mean error", *(f"{level:.0%} hold" for level in LEVELS)]
-    return "measures, fitted on one half of the faces and measured on the other", heads, rows
+    note = "Fitted on one half of the faces and measured on the other."
+    return Table("measures", heads, rows, notes=[note])
 
 
 def advice(trust: Trust) -> list[str]:
@@ -141,18 +149,16 @@ def advice(trust: Trust) -> list[str]:
             for coverage in COVERAGES
             if count < faces_needed(coverage)
         ]
-    if trust.triage is not None:
-        lines += [line for rate in RATES for line in _triage_advice(trust.triage, rate)]
+    table = trust.triage
+    for rate in RATES if table is not None else ():
+        assert table is not None
+        if math.isfinite(choose_threshold(table, rate).threshold):
+            continue
+        confident = next(i for i, value in enumerate(table.thresholds) if value <= 0.9)
+        missing = MARGIN * accepted_needed(rate) / max(table.accepted[confident], 1) - 1
+        what = "too many failures among confident faces."
+        if missing > 0:
+            more = math.ceil(table.faces * missing)
+            what = f"about {more:,} more faces, half of them for the fit."
+        lines.append(f"triage at {rate:.0%}: {what}")
     return lines
-
-
-def _triage_advice(table: TriageTable, rate: float) -> list[str]:
-    if not math.isinf(choose_threshold(table, rate).threshold):
-        return []
-    confident = next(i for i, value in enumerate(table.thresholds) if value <= 0.9)
-    accepted = max(table.accepted[confident], 1)
-    needed = math.ceil(MARGIN * accepted_needed(rate))
-    if accepted >= needed:
-        return [f"triage at {rate:.0%}: too many failures among confident faces."]
-    more = math.ceil(table.faces * (needed / accepted - 1))
-    return [f"triage at {rate:.0%}: about {more:,} more faces, half of them for the fit."]

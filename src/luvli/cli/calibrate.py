@@ -10,7 +10,6 @@ from typer import Argument, Option
 from luvli.cli.options import CHANGES, SKIP_BAD
 from luvli.cli.output import face_progress, print_paths, print_result, say
 from luvli.errors import InputError, require
-from luvli.evaluation.table import Table
 from luvli.files import folder_lock
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ def calibrate(
     Example: `luvli calibrate luvli-68 --data folder my/faces --out mine.onnx`
     """
     from luvli.calibration.calibrate import calibrate_model
-    from luvli.likelihood import density_name
 
     if not data and recipe is None:
         raise InputError("no faces to calibrate on: give --data NAME PATH, or --recipe.")
@@ -60,15 +58,7 @@ def calibrate(
             model, records, out, training=training, closed_eyes=shut, success=success,
             data=about, progress=face_progress("faces"),
         )  # fmt: skip
-    calibration = fitted.calibration
-    rows = [
-        [f"{float(level):.0%}", f"{before:.1%}", f"{calibration.after[level]:.1%}"]
-        for level, before in calibration.before.items()
-    ]
-    distribution = density_name(calibration.likelihood or "laplace")
-    title = f"scale of the covariances, {calibration.faces:,} faces; {distribution}"
-    scale = Table(title, ["should hold", "uncalibrated", "calibrated"], rows)
-    print_result(scale, *(Table(*table) for table in fitted.tables))
+    print_result(*fitted.tables)
     for line in fitted.advice:
         say(f"more faces needed: {line}")
     print_paths([out])
