@@ -71,7 +71,8 @@ def _additive(table: Node, model: AdditiveModel, known: Mapping[str, bool] | Non
     )
     z = ((table - centre) * (use / spread)).minimum(model.limit)
     hinges = (z - np.tile(knots, len(weights))).relu()
-    return hinges @ weights.reshape(-1, 1) + (model.intercept - model.limit * weights[:, 0].sum())
+    constant = float(model.intercept - model.limit * weights[:, 0].sum())
+    return hinges @ weights.reshape(-1, 1) + constant
 
 
 def _feature_table(shape: ShapeModel, markup: str, landmarks: Landmarks) -> Node:
