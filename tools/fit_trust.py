@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from luvli.calibration.calibrate import Fitted, calibrate_model
@@ -16,8 +16,7 @@ from luvli.models import CardTable
 from luvli.network.licence import is_open
 from luvli.progress import track
 from luvli.training.recipe import Recipe
-from luvli.training.sources import load_source, model_detector
-from measure_model import PUBLISHED, photograph_sources
+from luvli.training.sources import SourceFaces, model_detector
 
 CONVENTIONS = {"cfp": "cfp", "scut": "scut_fbp5500"}
 """sets with label conventions of their own -> their folders below the recipe's data"""
@@ -27,24 +26,29 @@ WITHIN = "Held-out photographs that the confidence was not fitted on (docs/trust
 
 
 def fit_trust(
-    model: Path, recipe: Recipe, faces: Sequence[FaceRecord], about: Sequence[str]
+    model: Path,
+    recipe: Recipe,
+    sources: Mapping[str, SourceFaces],
+    faces: Sequence[FaceRecord],
+    about: Sequence[str],
 ) -> Fitted:
-    """Calibration, failure model, conformal radii, triage and measures, fitted on faces that were
+    """Calibration, failure model, conformal radii, triage and measures, fitted on `faces` that were
     held out; for research models the label convention and closed eyes also on further sets beside
-    the recipe's data. The file is written anew."""
-    trained = [
-        record
-        for name, source in photograph_sources(recipe).items()
-        for record in load_source(name, source, recipe.data, recipe.network).train
-    ]
+    the recipe's data. The file is written anew. `sources`: `published_faces` of the recipe."""
+    photographs = {
+        name: source
+        for name, source in sources.items()
+        if recipe.data.sources[name].set is not None
+    }
+    trained = [record for source in photographs.values() for record in source.train]
     free = is_open(recipe.licence)
     return calibrate_model(
         model,
         _as_detected(faces, recipe),
         model,
         training=trained,
-        convention_from=[] if free else unseen_faces(recipe, CONVENTIONS, CONVENTION_FACES),
-        closed_eyes=[] if free else unseen_faces(recipe, CLOSED_EYES),
+        convention_from=[] if free else unseen_faces(recipe, sources, CONVENTIONS),
+        closed_eyes=[] if free else unseen_faces(recipe, sources, CLOSED_EYES, None),
         name=recipe.name,
         version=ModelFile.read(model).info.version,
         data=about,
@@ -53,7 +57,10 @@ def fit_trust(
 
 
 def unseen_faces(
-    recipe: Recipe, sets: dict[str, str], count: int | None = None
+    recipe: Recipe,
+    sources: Mapping[str, SourceFaces],
+    sets: Mapping[str, str],
+    count: int | None = CONVENTION_FACES,
 ) -> list[FaceRecord]:
     """At most `count` faces of each set that the model was not trained on; all of them where the
     set is no source of the recipe. Sets whose folder is not there are left out."""
@@ -62,20 +69,25 @@ def unseen_faces(
     for name, folder in sets.items():
         if not (root / folder).is_dir():
             continue
-        faces = list(load_set(name, root / folder, skip_bad=True).records)
-        for each, source in recipe.data.sources.items():
-            if source.set == name:
-                plain = source.model_copy(update=PUBLISHED)
-                trained = load_source(each, plain, recipe.data, recipe.network).train
-                names = {record.name for record in trained}
-                faces = [record for record in faces if record.name not in names]
+        trained = {
+            record.name
+            for each, source in sources.items()
+            if recipe.data.sources[each].set == name
+            for record in source.train
+        }
+        every = load_set(name, root / folder, skip_bad=True).records
+        faces = [record for record in every if record.name not in trained]
         records += faces if count is None else evenly(faces, count)
     return _as_detected(records, recipe) if records else []
 
 
 def _as_detected(records: Sequence[FaceRecord], recipe: Recipe) -> list[FaceRecord]:
-    cache = Path(recipe.data.cache or cache_root())
-    return with_detector_boxes(records, cache, model_detector(recipe.data))
+    return with_detector_boxes(records, box_cache(recipe), model_detector(recipe.data))
+
+
+def box_cache(recipe: Recipe) -> Path:
+    """Where the boxes of the detector are kept."""
+    return Path(recipe.data.cache or cache_root())
 
 
 def trust_tables(fitted: Fitted) -> list[CardTable]:

@@ -21,6 +21,8 @@ from luvli import load
 from luvli.calibration.convention import in_one_convention
 from luvli.calibration.covariance import LEVELS, fit_covariance
 from luvli.calibration.measure import label_radii, with_calibration
+from luvli.data.boxes import crop_box
+from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import subsets_of
 from luvli.evaluation import LabelledFaces, bootstrap, failure_rate, nme
@@ -28,6 +30,7 @@ from luvli.evaluation.evaluate_model import CropBy, predict_records
 from luvli.evaluation.visibility import auroc
 from luvli.faces import Faces
 from luvli.image.box import Box
+from luvli.image.read import ImageArray
 from luvli.likelihood import family
 from luvli.markup import get_markup
 from luvli.models import CardTable, Headline
@@ -36,8 +39,7 @@ from luvli.prediction.export import export_onnx
 from luvli.prediction.predictor import Predictor
 from luvli.progress import track
 from luvli.training.recipe import Recipe
-from luvli.training.recipe_data import Source
-from luvli.training.sources import load_source, name_hash
+from luvli.training.sources import SourceFaces, load_source, name_hash
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -94,30 +96,24 @@ class HeldOut:
         return "interocular" if eyes and not (self.pose[part] != "").any() else "box"
 
 
-def photograph_sources(recipe: Recipe) -> dict[str, Source]:
-    """The recipe's sources of photographs, labels as published, whether they are found or not."""
+def published_faces(recipe: Recipe) -> dict[str, SourceFaces]:
+    """The faces of every source of photographs, labels as published, whether the detector finds
+    them or not; of a recipe without photographs, its rendered faces."""
+    sources = recipe.data.sources
+    photographs = {name: source for name, source in sources.items() if source.set is not None}
     return {
-        name: source.model_copy(update=PUBLISHED)
-        for name, source in recipe.data.sources.items()
-        if source.set is not None
+        name: load_source(name, source.model_copy(update=PUBLISHED), recipe.data, recipe.network)
+        for name, source in (photographs or sources).items()
     }
 
 
-def held_out(recipe: Recipe) -> HeldOut:
-    """The held-out, labelled faces of every source of photographs, found by the detector or not;
-    of a recipe without photographs, its rendered faces."""
-    sources = photograph_sources(recipe)
-    if not sources:
-        sources = {n: s.model_copy(update=PUBLISHED) for n, s in recipe.data.sources.items()}
+def held_out(sources: dict[str, SourceFaces]) -> HeldOut:
+    """The held-out, labelled faces of every source."""
     records: list[FaceRecord] = []
     names: list[str] = []
     for name, source in sources.items():
-        faces = sorted(
-            load_source(name, source, recipe.data, recipe.network).held_out,
-            key=lambda record: name_hash(record.face_id),
-        )
-        records += faces
-        names += [name] * len(faces)
+        records += sorted(source.held_out, key=lambda record: name_hash(record.face_id))
+        names += [name] * len(source.held_out)
     place = np.concatenate([np.arange(names.count(name)) for name in dict.fromkeys(names)])
     return HeldOut(
         records,
@@ -125,6 +121,19 @@ def held_out(recipe: Recipe) -> HeldOut:
         np.array([str(record.attributes.get("pose", "")) for record in records]),
         place % 2 == 0,
     )
+
+
+def predict_alone(predictor: Predictor, records: Sequence[FaceRecord], cache: Path) -> Faces:
+    """One prediction for each face, from its image alone; NaN where the detector does not find it.
+    Images are searched once: the detector's boxes are kept in the folder `cache`."""
+    known: dict[str, list[Box]] = {}
+    for record in with_detector_boxes(records, cache, predictor.info.detector):
+        known.setdefault(str(record.image), []).append(crop_box(record))
+
+    def detector(image: ImageArray, name: str = "") -> list[Box]:
+        return known.get(name, [])
+
+    return predict(Predictor(predictor.backend, detector), records, "detector")
 
 
 def predict(predictor: Predictor, records: Sequence[FaceRecord], crop_by: CropBy) -> Faces:

@@ -18,14 +18,14 @@ import argparse
 import hashlib
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from fit_trust import fit_trust, trust_tables
+from fit_trust import box_cache, fit_trust, trust_tables
 from free_faces import free_faces
 from luvli import __version__, load
 from luvli.evaluation import LabelledFaces
@@ -38,7 +38,7 @@ from luvli.training.checkpoint import latest_checkpoint, result_weights
 from luvli.training.ingredients import check_licence
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
-from luvli.training.sources import model_detector
+from luvli.training.sources import SourceFaces, model_detector
 from measure_model import (
     COMMAND,
     HeldOut,
@@ -53,6 +53,8 @@ from measure_model import (
     own_coverage,
     per_face,
     predict,
+    predict_alone,
+    published_faces,
     speed_table,
     visibility_table,
 )
@@ -79,11 +81,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         measured = recipe
         if options.measure:
             measured = with_root(read_recipe(options.measure), root, cache=recipe.data.cache)
-        held = held_out(measured)
+        measured_sources = published_faces(measured)
+        held = held_out(measured_sources)
         if options.choose:
-            choose(model, held)
+            choose(model, held, box_cache(recipe))
             return
-        card = calibrate_and_measure(model, recipe, held, progress, options.worst)
+        sources = published_faces(recipe) if options.measure else measured_sources
+        card = calibrate_and_measure(model, recipe, sources, held, progress, options.worst)
         Console().print(card.markdown())
         folder = options.run if options.run.is_dir() else options.run.parent
         released = options.out or folder / "release"
@@ -95,7 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def calibrate_and_measure(
-    model: Path, recipe: Recipe, held: HeldOut, progress: str, worst: Path | None
+    model: Path,
+    recipe: Recipe,
+    sources: Mapping[str, SourceFaces],
+    held: HeldOut,
+    progress: str,
+    worst: Path | None,
 ) -> ModelCard:
     """Write the model anew with its calibration; -> its card."""
     free = is_open(recipe.licence)
@@ -104,10 +113,10 @@ def calibrate_and_measure(
         records, about = free_faces(recipe, model.parent), ["rendered faces and varied portraits"]
     else:
         records = held.records
-        sources = dict.fromkeys(held.source.tolist())
-        about = [f"{int((held.source == s).sum()):,} held-out faces of {s}" for s in sources]
-    fitted = fit_trust(model, recipe, records, about)
-    faces, tables = measure(model, held, free, worst)
+        names = dict.fromkeys(held.source.tolist())
+        about = [f"{int((held.source == s).sum()):,} held-out faces of {s}" for s in names]
+    fitted = fit_trust(model, recipe, sources, records, about)
+    faces, tables = measure(model, held, free, box_cache(recipe), worst)
     tables += [*trust_tables(fitted), speed_table(model, model.with_suffix(".onnx"))]
     tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
     summary = headline(held, faces, tables[-1])
@@ -115,7 +124,7 @@ def calibrate_and_measure(
 
 
 def measure(
-    model: Path, held: HeldOut, free: bool, worst: Path | None
+    model: Path, held: HeldOut, free: bool, cache: Path, worst: Path | None
 ) -> tuple[LabelledFaces, list[CardTable]]:
     """What was predicted from images alone, and the tables of the card.
 
@@ -125,7 +134,7 @@ def measure(
     predictor = load(model, threads=1)
     calibration = predictor.info.calibration
     assert calibration is not None
-    predictions = predict(predictor, held.records, "detector")
+    predictions = predict_alone(predictor, held.records, cache)
     by_detector = evaluated(held, predictions)
     if worst is not None:
         write_worst_faces(worst, held, predictions)
@@ -151,7 +160,7 @@ def measure(
     ]
 
 
-def choose(model: Path, held: HeldOut) -> None:
+def choose(model: Path, held: HeldOut, cache: Path) -> None:
     """The error on faces that no figure of the card is measured on."""
     chosen = HeldOut(
         [r for r, by in zip(held.records, held.chosen_by, strict=True) if by],
@@ -159,7 +168,7 @@ def choose(model: Path, held: HeldOut) -> None:
         held.pose[held.chosen_by],
         np.ones(int(held.chosen_by.sum()), dtype=bool),
     )
-    faces = evaluated(chosen, predict(load(model, threads=1), chosen.records, "detector"))
+    faces = evaluated(chosen, predict_alone(load(model, threads=1), chosen.records, cache))
     for name, part in chosen.parts().items():
         kind = chosen.normalizer(part)
         print(f"to choose by: {name}: {per_face(faces, kind)[part].mean():.3f} % of {kind}")

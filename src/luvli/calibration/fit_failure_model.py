@@ -194,8 +194,8 @@ def _fit_expected_error(
     crossed = np.empty(len(table.error))
     for fold in range(FOLDS):
         test = table.fold == fold
-        logs = [model.of_table(table.features[test]) for model in fit(table.of(~test))]
-        crossed[test] = expected_log_error(*logs, FAILURE_FROM, failure_error)
+        near, odds = (model.of_table(table.features[test]) for model in fit(table.of(~test)))
+        crossed[test] = expected_log_error(near, odds, FAILURE_FROM, failure_error)
     success_model = fit_logistic(
         crossed[:, None], table.error < success, np.ones(len(crossed)), ["log expected error"],
         SUCCESS_RIDGE,

@@ -70,7 +70,7 @@ def _additive(table: Node, model: AdditiveModel, known: Mapping[str, bool] | Non
         np.repeat(each, len(knots)) for each in (model.centre, model.spread, there)
     )
     z = ((table - centre) * (use / spread)).minimum(model.limit)
-    hinges = (z - np.tile(knots, len(weights))).relu()
+    hinges: Node = (z - np.tile(knots, len(weights))).relu()
     constant = float(model.intercept - model.limit * weights[:, 0].sum())
     return hinges @ weights.reshape(-1, 1) + constant
 
