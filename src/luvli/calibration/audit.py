@@ -29,6 +29,8 @@ from luvli.calibration.label_differences import (
     Differences,
     ErrorKind,
     UsualDifferences,
+    take_apart,
+    usual_differences,
 )
 from luvli.errors import InputError
 from luvli.evaluation.labelled_faces import LabelledFaces
@@ -113,30 +115,31 @@ def learn_standard(source: LabelSource) -> AuditStandard:
             f"an audit takes at least {MIN_FACES} labels with predictions, got {count}: what is "
             "usual in a set cannot be estimated from fewer."
         )
-    work = Differences(LabelledFaces.concatenate(parts))
-    tails = {kind: fit_tail(values) for kind, (values, _) in work.strength.items()}
-    return AuditStandard(work.usual, tails)
+    sample = LabelledFaces.concatenate(parts)
+    usual = usual_differences(sample)
+    strength = take_apart(sample, usual).strength
+    return AuditStandard(usual, {kind: fit_tail(each.values) for kind, each in strength.items()})
 
 
 def audit_faces(faces: LabelledFaces, standard: AuditStandard) -> list[Suspect]:
     """A suspect for each face, in order."""
-    work = Differences(faces, standard.usual)
+    found = take_apart(faces, standard.usual)
     belief = DOUBT / (DOUBT + 1 - np.nan_to_num(faces.faces.confidence, nan=1.0))
     scores = {
-        kind: suspicion(values, nats, standard.tails[kind]) * belief + PRIOR[kind]
-        for kind, (values, nats) in work.strength.items()
+        kind: suspicion(each.values, each.nats, standard.tails[kind]) * belief + PRIOR[kind]
+        for kind, each in found.strength.items()
     }
     suspects = []
     for i, face in enumerate(faces.faces):
         own = {kind: round(float(values[i]), 3) for kind, values in scores.items()}
-        kind = _explanation(own, work, i)
+        kind = _explanation(own, found, i)
         suspects.append(
             Suspect(
                 name=faces.names[i],
                 image=faces.images[i],
                 suspicion=max(own.values()),
                 kind=kind,
-                sentence=work.sentence(i, kind),
+                sentence=found.sentence(i, kind),
                 scores=own,
                 label=faces.labels[i],
                 face=face,
@@ -168,14 +171,14 @@ def fit_tail(values: Floats) -> tuple[float, float] | None:
     return float(start), max(float(end - start) / float(np.log(3.0)), 1e-9)
 
 
-def _explanation(scores: Mapping[ErrorKind, float], work: Differences, row: int) -> ErrorKind:
+def _explanation(scores: Mapping[ErrorKind, float], found: Differences, row: int) -> ErrorKind:
     """The explanation to report: the strongest, with what it implies taken into account.
 
     A swapped or far label also looks shifted, scaled and unexplained.
     """
-    if work.strength["swapped"][0][row] > SWAPPED:
+    if found.strength["swapped"].values[row] > SWAPPED:
         return "swapped"
-    if np.linalg.norm(work.shift[row]) > FAR:
+    if np.linalg.norm(found.shift[row]) > FAR:
         return "wrong face"
     others = (kind for kind in ERROR_KINDS if kind != "swapped")
     return max(others, key=lambda kind: (scores[kind], kind != "wrong face"))

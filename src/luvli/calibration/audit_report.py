@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 
 from luvli.calibration.audit import Suspect
@@ -15,6 +14,7 @@ from luvli.data.formats.label_parquet import image_at
 from luvli.data.formats.tables import image_cell, word_cell, write_rows
 from luvli.drawing.faces import draw
 from luvli.errors import InputError
+from luvli.evaluation.page import PagePart, Picture, html_page
 from luvli.files import PathLike, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
@@ -22,11 +22,6 @@ from luvli.image.read import ImageArray, read_image
 from luvli.prediction.writers import text_file
 
 CELL = 260
-
-_STYLE = """body{font:15px/1.4 system-ui,sans-serif;margin:2em auto;padding:0 1em}
-body{max-width:1100px;color:#222}
-figure{display:inline-block;margin:.6em;width:260px;vertical-align:top}img{width:260px}
-figcaption{font-size:13px;color:#777}.wrong{color:#222}.wrong b{color:#b00}"""
 
 
 def write_suspects(path: PathLike, listed: Sequence[Suspect]) -> None:
@@ -53,27 +48,19 @@ def write_audit_page(
     """One HTML file with the images inside; labels are green, predictions yellow. What is wrong
     with a label is said of those whose suspicion is at least `fail_above`."""
     wrong = sum(suspect.suspicion >= fail_above for suspect in listed)
-    parts = [
-        f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title>",
-        f"<style>{_STYLE}</style><h1>{html.escape(title)}</h1>",
-        "<p>Labels are green, predictions yellow with their ellipses. Suspicion is -log of the "
-        "share of faces that look as wrong: 7 is one in a thousand. "
-        f"{wrong or 'None'} of the labels below {'is' if wrong == 1 else 'are'} probably wrong: "
-        f"their suspicion is at least {fail_above:g}.</p>",
+    parts: list[PagePart] = [
+        "Labels are green, predictions yellow with their ellipses. Suspicion is -log of the share "
+        f"of faces that look as wrong: 7 is one in a thousand. {wrong or 'None'} of the labels "
+        f"below {'is' if wrong == 1 else 'are'} probably wrong: their suspicion is at least "
+        f"{fail_above:g}."
     ]
     for suspect in listed:
-        image = label_and_prediction(suspect)
-        shown = "" if image is None else f"<img alt='' src='{_data_url(image)}'>"
+        words = f"{suspect.name}: no error found ({suspect.suspicion:.1f})"
         if suspect.suspicion >= fail_above:
-            kind, words = "wrong", f"<b>{html.escape(suspect.kind)}</b> {suspect.suspicion:.1f}"
-            words += f"<br>{html.escape(suspect.sentence)}"
-        else:
-            kind, words = "fine", f"no error found ({suspect.suspicion:.1f})"
-        parts.append(
-            f"<figure>{shown}<figcaption class='{kind}'>{words}<br>"
-            f"{html.escape(suspect.name)}</figcaption></figure>"
-        )
-    write_text(path, "\n".join(parts) + "\n")
+            words = f"{suspect.name}: {suspect.kind} ({suspect.suspicion:.1f}): {suspect.sentence}"
+        image = label_and_prediction(suspect)
+        parts.append(words if image is None else Picture(words, _jpeg(image)))
+    write_text(path, html_page(title, parts))
 
 
 def label_and_prediction(suspect: Suspect) -> ImageArray | None:
@@ -92,8 +79,5 @@ def label_and_prediction(suspect: Suspect) -> ImageArray | None:
     return draw(crop.warp(image), [shown], truth=crop.to_crop(suspect.label))
 
 
-def _data_url(image: ImageArray) -> str:
-    import cv2
-
-    encoded = cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, 85])[1]
-    return "data:image/jpeg;base64," + base64.b64encode(encoded.tobytes()).decode()
+def _jpeg(image: ImageArray) -> bytes:
+    return cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, 85])[1].tobytes()

@@ -1,18 +1,21 @@
-"""How labels differ from predictions, compared with what is usual in their data set."""
+"""How labels differ from predictions, and how strong each explanation of the difference is,
+compared with what is usual in their data set.
+
+Lengths are in parts of the face's box; m faces have k landmarks each.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from luvli.arrays import Bools, Floats
 from luvli.data.record import Visibility
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.faces import Faces
 from luvli.markup import get_markup, is_markup
 from luvli.network.calibration import face_area
 from luvli.trust.features import predicted_poses
@@ -23,151 +26,56 @@ ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 MIN_FACES = 50
 """faces from which what is usual in a set can be estimated"""
 MIN_DIFFERENCE = 0.004
-"""parts of the box: no label is more exact than that"""
+"""no label is more exact than that"""
 FAR = 0.35
-"""parts of the box: a label further away than this belongs to another face"""
+"""a label further away than this belongs to another face"""
 MIN_HIDDEN = 0.05
 """share of faces with hidden landmarks from which a set counts as labelling visibility"""
+MIN_MIRRORED = 10
+"""landmarks with a label on both sides that a comparison with left and right exchanged takes"""
 
 
-@dataclass(frozen=True)
-class UsualDifferences:
+class UsualDifferences(NamedTuple):
     """What is usual in a set: how its labels differ from predictions, and what they label."""
 
     by_pose: Mapping[str, tuple[Floats, Floats]]
     """class of pose -> median difference (k, 2) of each landmark, and the median distance (k,)
-    from it, in parts of the box; "all" for classes with few faces"""
+    from it; "all" for classes with few faces"""
     visibility_labels: Literal["none", "hidden", "all"]
     """`none`: nothing that predictions could be compared with. `hidden`: in a set that calls nearly
     everything visible, only hidden landmarks are informative"""
 
-    @classmethod
-    def of(cls, faces: LabelledFaces, difference: Floats) -> UsualDifferences:
-        """From `difference` (m, k, 2) in parts of the box, NaN where a landmark has no label."""
-        poses = predicted_poses(faces.faces)
-        by_pose = {}
-        for pose in ("all", *np.unique(poses).tolist()):
-            part = difference if pose == "all" else difference[poses == pose]
-            if pose != "all" and len(part) < MIN_FACES // 2:
-                continue
-            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # no labels
-                middle = np.nan_to_num(np.nanmedian(part, axis=0))
-                away = np.nanmedian(np.linalg.norm(part - middle, axis=2), axis=0)
-            by_pose[pose] = middle, np.maximum(np.nan_to_num(away), MIN_DIFFERENCE)
-        hidden = (faces.label_visibility == Visibility.SELF_OCCLUDED).any(axis=1)
-        if not faces.faces.visibility_trained or not hidden.any():
-            return cls(by_pose, "none")
-        return cls(by_pose, "all" if hidden.mean() >= MIN_HIDDEN else "hidden")
 
-    def for_faces(self, faces: Faces) -> tuple[Floats, Floats]:
-        """(m, k, 2) and (m, k): what is usual for each of these faces."""
-        rows = [self.by_pose.get(pose, self.by_pose["all"]) for pose in predicted_poses(faces)]
-        return np.stack([middle for middle, _ in rows]), np.stack([away for _, away in rows])
+class Strength(NamedTuple):
+    """How strong one explanation is."""
+
+    values: Floats
+    """(m,)"""
+    nats: Floats
+    """(m,) what a unit is worth as a log-likelihood ratio: means over landmarks count for each"""
 
 
+@dataclass(frozen=True)
 class Differences:
-    """Labels minus predictions of m faces, in parts of the box, and how strong each explanation of
-    them is."""
+    """Labels minus predictions of m faces, taken apart."""
 
-    def __init__(self, labelled: LabelledFaces, usual: UsualDifferences | None = None) -> None:
-        """`usual`: what is usual in the set, where these are only some of its faces."""
-        faces = self.faces = labelled.faces
-        self.classes = labelled.label_visibility
-        self.known = _comparable(labelled)
-        size = np.sqrt(np.maximum(face_area(faces.points), 1e-9))[:, None, None]
-        difference = (labelled.labels - faces.points) / size
-        if usual is None:
-            usual = UsualDifferences.of(
-                labelled, np.where(self.known[..., None], difference, np.nan)
-            )
-        self.usual = usual
-        middle, away = usual.for_faces(faces)
-        own = np.sqrt(np.trace(faces.covariance, axis1=2, axis2=3) / 2) / size[..., 0]
-        self.noise = np.sqrt(away**2 / 2 + own**2)
-        self.weight = np.where(self.known, 1 / self.noise**2, 0.0)
-        plain = difference - middle
-        self.shift = self._robust_mean(plain)
-        centred = plain - self.shift[:, None]
-        self.factor, self.rest = self._scaled(centred, faces.points / size)
-        mirrored = None
-        if is_markup(faces.markup):
-            swapped = labelled.labels[:, get_markup(faces.markup).flip]
-            mirrored = (swapped - faces.points) / size - middle
-        self.strength = self._strengths(plain, centred, mirrored)
-
-    def _robust_mean(self, values: Floats) -> Floats:
-        """(m, 2) weighted mean that a few far landmarks do not pull."""
-        mean = _weighted_mean(values, self.weight)
-        for _ in range(5):
-            far = np.linalg.norm(values - mean[:, None], axis=2) / self.noise
-            mean = _weighted_mean(values, self.weight / np.fmax(far, 1.0))
-        return mean
-
-    def _scaled(self, centred: Floats, places: Floats) -> tuple[Floats, Floats]:
-        """Best scale about the face's middle after the shift, and the rest."""
-        arm = places - _weighted_mean(places, self.weight)[:, None]
-        weight = self.weight[..., None]
-        up = (arm * np.nan_to_num(centred) * weight).sum(axis=(1, 2))
-        factor = up / np.maximum((arm**2 * weight).sum(axis=(1, 2)), 1e-12)
-        return 1 + factor, centred - factor[:, None, None] * arm
-
-    def _costs(self, difference: Floats) -> Floats:
-        """(m, k) distances in units of the noise: Laplace, as the model's; 0 where unknown."""
-        far = np.linalg.norm(difference, axis=2) / self.noise
-        return np.where(self.known & np.isfinite(far), far, 0.0)
-
-    def _strengths(
-        self, plain: Floats, centred: Floats, mirrored: Floats | None
-    ) -> dict[ErrorKind, tuple[Floats, Floats]]:
-        """How strong each explanation is, for every face (m,), and what a unit of that is worth as
-        a log-likelihood ratio: means over landmarks count for each of them."""
-        landmarks = self.known.sum(axis=1).astype(np.float64)
-        once = np.ones_like(landmarks)
-        cost, after_shift, unexplained = (
-            self._costs(difference).sum(axis=1) / np.maximum(landmarks, 1.0)
-            for difference in (plain, centred, self.rest)
-        )
-        far = np.linalg.norm(self.shift, axis=1) > FAR
-        ordered = np.sort(self._costs(self.rest), axis=1)
-        return {
-            "shifted": (cost - after_shift, landmarks),
-            "scaled": (after_shift - unexplained, landmarks),
-            "wrong face": (np.where(far, cost, unexplained), landmarks),
-            "swapped": self._swapped(plain, mirrored),
-            # how far the worst landmark is off beyond the others of its face
-            "one landmark": (ordered[:, -1] - ordered[:, -4], once),
-            "visibility": (self._visibility_cost(), once),
-        }
-
-    def _swapped(self, plain: Floats, mirrored: Floats | None) -> tuple[Floats, Floats]:
-        """How much better the label fits with left and right exchanged: log of the ratio of
-        costs, above 0 where it does; and their logarithmic mean, which times that is their
-        difference."""
-        if mirrored is None:
-            return np.full(len(plain), -np.inf), np.zeros(len(plain))
-        both = np.isfinite(mirrored).all(axis=2) & self.known
-        now, then = (
-            np.where(both, self._costs(difference), 0.0).sum(axis=1)
-            for difference in (plain, mirrored)
-        )
-        ratio = np.log(now + 1.0) - np.log(then + 1.0)
-        mean = np.where(ratio == 0.0, now, (now - then) / np.where(ratio == 0.0, 1.0, ratio))
-        return np.where(both.sum(axis=1) >= 10, ratio, -np.inf), mean
-
-    def _visibility_cost(self) -> Floats:
-        """Cost of the visibility labels under the predicted probabilities."""
-        labels = self.usual.visibility_labels
-        if labels == "none":
-            return np.full(len(self.faces), -np.inf)
-        probability = np.clip(self.faces.visibility, 0.02, 0.98)
-        hidden = self.classes == Visibility.SELF_OCCLUDED
-        visible = -np.log(probability) if labels == "all" else np.zeros_like(probability)
-        cost = np.where(hidden, -np.log(1 - probability), visible)
-        return np.asarray(np.where(self.classes == Visibility.UNLABELLED, 0.0, cost).sum(axis=1))
+    labelled: LabelledFaces
+    known: Bools
+    """(m, k) landmarks that are compared"""
+    noise: Floats
+    """(m, k) standard deviation per axis of what is usual and of the prediction"""
+    shift: Floats
+    """(m, 2) of the whole label"""
+    factor: Floats
+    """(m,) by which the label is larger than the face"""
+    rest: Floats
+    """(m, k, 2) what neither explains"""
+    strength: Mapping[ErrorKind, Strength]
 
     def sentence(self, row: int, kind: ErrorKind) -> str:
         """The explanation in words and numbers, in percent of the box."""
         x, y = self.shift[row] * 100
+        faces, classes = self.labelled.faces, self.labelled.label_visibility[row]
         if kind == "shifted":
             return f"label moved by {x:+.1f} % of the box in x and {y:+.1f} % in y"
         if kind == "scaled":
@@ -177,13 +85,96 @@ class Differences:
         if kind == "swapped":
             return "label fits better with left and right exchanged"
         if kind == "one landmark":
-            j = int(self._costs(self.rest)[row].argmax())
+            j = int(_costs(self.rest, self.noise, self.known)[row].argmax())
             off = float(np.linalg.norm(self.rest[row, j]) * 100)
-            return f"{self.faces.names[j]} (landmark {j}) is {off:.1f} % of the box off"
-        visible, classes = self.faces.visibility[row] > 0.5, self.classes[row]
+            return f"{faces.names[j]} (landmark {j}) is {off:.1f} % of the box off"
+        visible = faces.visibility[row] > 0.5
         wrong = np.where(classes == Visibility.SELF_OCCLUDED, visible, ~visible)
         count = int(wrong[classes != Visibility.UNLABELLED].sum())
         return f"visibility of {count} landmarks contradicts the image"
+
+
+def usual_differences(labelled: LabelledFaces) -> UsualDifferences:
+    """What is usual in a set, from some of its faces."""
+    faces = labelled.faces
+    difference = (labelled.labels - faces.points) / _size(labelled)
+    difference[~_comparable(labelled)] = np.nan
+    poses = predicted_poses(faces)
+    by_pose = {}
+    for pose in ("all", *np.unique(poses).tolist()):
+        part = difference if pose == "all" else difference[poses == pose]
+        if pose != "all" and len(part) < MIN_FACES // 2:
+            continue
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # no labels
+            middle = np.nan_to_num(np.nanmedian(part, axis=0))
+            away = np.nanmedian(np.linalg.norm(part - middle, axis=2), axis=0)
+        by_pose[pose] = middle, np.maximum(np.nan_to_num(away), MIN_DIFFERENCE)
+    hidden = (labelled.label_visibility == Visibility.SELF_OCCLUDED).any(axis=1)
+    if not faces.visibility_trained or not hidden.any():
+        return UsualDifferences(by_pose, "none")
+    return UsualDifferences(by_pose, "all" if hidden.mean() >= MIN_HIDDEN else "hidden")
+
+
+def take_apart(labelled: LabelledFaces, usual: UsualDifferences) -> Differences:
+    """Each label moved, scaled and mirrored to where it fits its prediction best."""
+    faces, size = labelled.faces, _size(labelled)
+    rows = [usual.by_pose.get(pose, usual.by_pose["all"]) for pose in predicted_poses(faces)]
+    middle, away = (np.stack(each) for each in zip(*rows, strict=True))
+    own = np.sqrt(np.trace(faces.covariance, axis1=2, axis2=3) / 2) / size[..., 0]
+    noise, known = np.sqrt(away**2 / 2 + own**2), _comparable(labelled)
+    weight = np.where(known, 1 / noise**2, 0.0)
+    plain = (labelled.labels - faces.points) / size - middle
+    shift = _weighted_mean(plain, weight)
+    for _ in range(5):  # a mean that a few far landmarks do not pull
+        far = np.linalg.norm(plain - shift[:, None], axis=2) / noise
+        shift = _weighted_mean(plain, weight / np.fmax(far, 1.0))
+    centred = plain - shift[:, None]
+    arm = faces.points / size - _weighted_mean(faces.points / size, weight)[:, None]
+    up = (arm * np.nan_to_num(centred) * weight[..., None]).sum(axis=(1, 2))
+    growth = up / np.maximum((arm**2 * weight[..., None]).sum(axis=(1, 2)), 1e-12)
+    rest = centred - growth[:, None, None] * arm
+
+    landmarks = known.sum(axis=1).astype(np.float64)
+    costs = [_costs(difference, noise, known) for difference in (plain, centred, rest)]
+    cost, after_shift, unexplained = (c.sum(axis=1) / np.maximum(landmarks, 1.0) for c in costs)
+    ordered, once = np.sort(costs[-1], axis=1), np.ones_like(landmarks)
+    elsewhere = np.linalg.norm(shift, axis=1) > FAR
+    swapped = Strength(np.full(len(faces), -np.inf), np.zeros(len(faces)))
+    if is_markup(faces.markup):
+        other = labelled.labels[:, get_markup(faces.markup).flip]
+        mirrored = (other - faces.points) / size - middle
+        both = np.isfinite(mirrored).all(axis=2) & known
+        swapped = _swapped(costs[0], _costs(mirrored, noise, known), both)
+    strength: dict[ErrorKind, Strength] = {
+        "shifted": Strength(cost - after_shift, landmarks),
+        "scaled": Strength(after_shift - unexplained, landmarks),
+        "wrong face": Strength(np.where(elsewhere, cost, unexplained), landmarks),
+        "swapped": swapped,
+        # how far the worst landmark is off beyond the others of its face
+        "one landmark": Strength(ordered[:, -1] - ordered[:, -4], once),
+        "visibility": Strength(_visibility_costs(labelled, usual), once),
+    }
+    return Differences(labelled, known, noise, shift, 1 + growth, rest, strength)
+
+
+def _swapped(plain: Floats, mirrored: Floats, both: Bools) -> Strength:
+    """How much better the label fits with left and right exchanged, from the costs (m, k): log of
+    the ratio of their sums, above 0 where it does; and their logarithmic mean, which times that
+    is their difference."""
+    now, then = (np.where(both, costs, 0.0).sum(axis=1) for costs in (plain, mirrored))
+    ratio = np.log(now + 1.0) - np.log(then + 1.0)
+    mean = np.where(ratio == 0.0, now, (now - then) / np.where(ratio == 0.0, 1.0, ratio))
+    return Strength(np.where(both.sum(axis=1) >= MIN_MIRRORED, ratio, -np.inf), mean)
+
+
+def _visibility_costs(labelled: LabelledFaces, usual: UsualDifferences) -> Floats:
+    """(m,) cost of the visibility labels under the predicted probabilities."""
+    if usual.visibility_labels == "none":
+        return np.full(len(labelled), -np.inf)
+    probability, classes = np.clip(labelled.faces.visibility, 0.02, 0.98), labelled.label_visibility
+    visible = -np.log(probability) if usual.visibility_labels == "all" else 0.0
+    cost = np.where(classes == Visibility.SELF_OCCLUDED, -np.log(1 - probability), visible)
+    return np.asarray(np.where(classes == Visibility.UNLABELLED, 0.0, cost).sum(axis=1))
 
 
 def _comparable(labelled: LabelledFaces) -> Bools:
@@ -197,7 +188,18 @@ def _comparable(labelled: LabelledFaces) -> Bools:
     return np.asarray(np.where(few[:, None], located, visible))
 
 
+def _costs(difference: Floats, noise: Floats, known: Bools) -> Floats:
+    """(m, k) distances in units of the noise: Laplace, as the model's; 0 where unknown."""
+    far = np.linalg.norm(difference, axis=2) / noise
+    return np.where(known & np.isfinite(far), far, 0.0)
+
+
 def _weighted_mean(values: Floats, weight: Floats) -> Floats:
     """(m, 2) of values (m, k, 2); those without weight may be NaN."""
     total = np.maximum(weight.sum(axis=1), 1e-12)[:, None]
     return np.asarray((np.nan_to_num(values) * weight[..., None]).sum(axis=1) / total)
+
+
+def _size(labelled: LabelledFaces) -> Floats:
+    """(m, 1, 1) of the predicted faces' boxes, in pixels."""
+    return np.sqrt(np.maximum(face_area(labelled.points), 1e-9))[:, None, None]

@@ -8,6 +8,7 @@ are of fixed size.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ SHOWN = 48
 CELL, COLUMNS = 180, 6
 NEEDED = ("points", "covariance", "visibility", "box", "accepted")
 """columns of Parquet that a triage takes"""
+_Row = dict[str, Any]
 
 
 class Rejected(NamedTuple):
@@ -51,9 +53,12 @@ class Rejected(NamedTuple):
 
 
 @dataclass
-class TriageSummary:
-    """Counts, and what the report shows."""
+class Triage:
+    """Accepts faces, batch by batch, from a confidence on; counts them, and keeps what the report
+    shows."""
 
+    trust: Trust
+    threshold: float
     every: int = 1
     """one face in so many is in the sample"""
     faces: int = 0
@@ -64,13 +69,22 @@ class TriageSummary:
     """for the shift alarm"""
     written: list[Path] = field(default_factory=list)
 
-    def add(self, faces: Faces, images: list[str]) -> None:
-        """Count a batch of assessed faces."""
+    def add(self, rows: list[_Row], file: Path) -> None:
+        """Write confidence, expected error and `accepted` into a batch of results; rows without a
+        face stay as they are."""
+        rows = [row for row in rows if row.get("status") in (None, "face")]
+        if not rows:
+            return
+        faces = assess(faces_of_rows(rows, file), self.trust, self.threshold)
         assert faces.accepted is not None
+        values = zip(faces.confidence, faces.expected_error, faces.accepted, strict=True)
+        for row, (confidence, error, accepted) in zip(rows, values, strict=True):
+            row["confidence"], row["accepted"] = float(confidence), bool(accepted)
+            row["expected_error"] = None if np.isnan(error) else float(error)
         self.sample.append(faces[-self.faces % self.every :: self.every])
         rejected = np.flatnonzero(~faces.accepted)
         least = rejected[np.argsort(faces.confidence[rejected], kind="stable")][: 2 * SHOWN]
-        self.rejected += [Rejected(faces[i], images[i]) for i in least.tolist()]
+        self.rejected += [Rejected(faces[i], str(rows[i].get("image"))) for i in least.tolist()]
         self.rejected.sort(key=lambda item: item.face.confidence or 0.0)
         del self.rejected[2 * SHOWN :]
         self.faces += len(faces)
@@ -86,42 +100,63 @@ class TriageSummary:
         return Faces.concatenate(self.sample or [Faces.empty("ibug68")])
 
 
-def triage_results(source: PathLike, out: Path, trust: Trust, threshold: float) -> TriageSummary:
+def triage_results(source: PathLike, out: Path, trust: Trust, threshold: float) -> Triage:
     """Write the results `source` to the folder `out` with every face accepted or not."""
     path = Path(source)
-    if not (path.is_dir() or path.suffix.lower() == ".parquet"):
-        return _triage_json(path, out, trust, threshold)
-    parquet = require("pyarrow.parquet", "scale")
+    triage = Triage(trust, threshold)
+    if path.is_dir() or path.suffix.lower() == ".parquet":
+        _triage_parquet(path, out / "faces", triage)
+    else:
+        _triage_json(path, out, triage)
+    return triage
+
+
+def _triage_parquet(path: Path, out: Path, triage: Triage) -> None:
+    arrow, parquet = require("pyarrow", "scale"), require("pyarrow.parquet", "scale")
     files = face_files(path)
-    summary = TriageSummary(written=[out / "faces"])
     for file in files:
-        target = out / "faces" / file.relative_to(path if path.is_dir() else file.parent)
+        target = out / file.relative_to(path if path.is_dir() else file.parent)
         with whole_file(target) as temporary, ExitStack() as stack:
             writer = None
             for table in parquet_tables(file, NEEDED):
-                if writer is None:
+                if writer is None:  # the files can be read
                     made = parquet.ParquetWriter(temporary, table.schema, compression="zstd")
                     writer = stack.enter_context(made)
-                    rows = sum(parquet.read_metadata(each).num_rows for each in files)
-                    summary.every = max(1, rows // SAMPLE)
-                writer.write_table(_triaged(table, file, trust, threshold, summary))
-    return summary
+                    total = sum(parquet.read_metadata(each).num_rows for each in files)
+                    triage.every = max(1, total // SAMPLE)
+                rows = table.to_pylist()
+                triage.add(rows, file)
+                writer.write_table(arrow.Table.from_pylist(rows, table.schema))
+    triage.written.append(out)
 
 
-def _triaged(table: Any, file: Path, trust: Trust, threshold: float, summary: TriageSummary) -> Any:
-    """The table with `accepted`; rows without a face stay as they are."""
-    rows = table.to_pylist()
-    with_face = [row for row in rows if row.get("status") in (None, "face")]
-    if not with_face:
-        return table
-    faces = assess(faces_of_rows(with_face, file), trust, threshold)
-    summary.add(faces, [str(row.get("image")) for row in with_face])
-    for row, about in zip(with_face, _about(faces), strict=True):
-        row |= {name: value for name, value in about.items() if name in row}
-    return require("pyarrow", "scale").Table.from_pylist(rows, table.schema)
+def _triage_json(path: Path, out: Path, triage: Triage) -> None:
+    try:
+        rows: list[_Row] = json.loads(read_text(path))["faces"]
+        json.dumps(rows, allow_nan=False)  # they are written again
+        images = [str(row.get("image", "")) for row in rows]
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not a file of luvli predict in JSON ({brief(error)}): give faces.json."
+        ) from error
+    triage.every = max(1, len(rows) // SAMPLE)
+    triage.add(rows, path)
+    triage.written += [out / "triage.csv", out / "faces.json"]
+    cells: list[list[Any]] = [["image", "face", "confidence", "expected_error", "accepted"]]
+    numbers: Counter[str] = Counter()
+    for image, row in zip(images, rows, strict=True):
+        numbers[image] += 1
+        off = "" if row["expected_error"] is None else f"{row['expected_error']:.3f}"
+        confidence, accepted = f"{row['confidence']:.4f}", int(row["accepted"])
+        cells.append([image_cell(image), numbers[image], confidence, off, accepted])
+    with text_file(triage.written[0]) as stream:
+        write_rows(stream, cells)
+    body = ",\n ".join(json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rows)
+    head = '{"format":"luvli-faces","version":1,"faces":['
+    write_text(triage.written[1], f"{head}\n {body}\n]}}\n")
 
 
-def faces_of_rows(rows: list[dict[str, Any]], file: Path) -> Faces:
+def faces_of_rows(rows: list[_Row], file: Path) -> Faces:
     """Rows of one of our result files as faces."""
     try:
         return faces_of(
@@ -151,59 +186,15 @@ def assess(faces: Faces, trust: Trust, threshold: float) -> Faces:
     return replace(faces, accepted=faces.confidence >= threshold)
 
 
-def _about(faces: Faces) -> Iterator[dict[str, Any]]:
-    """What the triage says about each face."""
-    assert faces.accepted is not None
-    for i in range(len(faces)):
-        error = float(faces.expected_error[i])
-        yield {
-            "confidence": float(faces.confidence[i]),
-            "expected_error": None if np.isnan(error) else error,
-            "accepted": bool(faces.accepted[i]),
-        }
-
-
-def _triage_json(path: Path, out: Path, trust: Trust, threshold: float) -> TriageSummary:
-    try:
-        rows: list[dict[str, Any]] = json.loads(read_text(path))["faces"]
-        json.dumps(rows, allow_nan=False)  # they are written again
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not a file of luvli predict in JSON ({brief(error)}): give faces.json."
-        ) from error
-    faces = assess(faces_of_rows(rows, path), trust, threshold)
-    table, copy = out / "triage.csv", out / "faces.json"
-    summary = TriageSummary(max(1, len(rows) // SAMPLE), written=[table, copy])
-    images = [str(row.get("image", "")) for row in rows]
-    summary.add(faces, images)
-    cells: list[list[Any]] = [["image", "face", "confidence", "expected_error", "accepted"]]
-    numbers: dict[str, int] = {}
-    for image, row, about in zip(images, rows, _about(faces), strict=True):
-        row |= about
-        numbers[image] = numbers.get(image, 0) + 1
-        off = "" if about["expected_error"] is None else f"{about['expected_error']:.3f}"
-        confidence, accepted = f"{about['confidence']:.4f}", int(about["accepted"])
-        cells.append([image_cell(image), numbers[image], confidence, off, accepted])
-    with text_file(table) as stream:
-        write_rows(stream, cells)
-    body = ",\n ".join(json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rows)
-    write_text(copy, f'{{"format":"luvli-faces","version":1,"faces":[\n {body}\n]}}\n')
-    return summary
-
-
 # -- pictures ---------------------------------------------------------------------------------
 
 
 def write_pictures(
-    out: Path,
-    summary: TriageSummary,
-    table: TriageTable,
-    chosen: Threshold,
-    max_failure_rate: float,
+    out: Path, triage: Triage, table: TriageTable, chosen: Threshold, max_failure_rate: float
 ) -> list[Path]:
     """The sheet of rejected faces and the risk-coverage curve, where they can be drawn."""
     written: list[Path] = []
-    cells = [cell for _, cell in zip(range(SHOWN), _cells(summary.rejected), strict=False)]
+    cells = [cell for _, cell in zip(range(SHOWN), _cells(triage.rejected), strict=False)]
     if cells:
         written.append(out / "rejected.jpg")
         write_image(written[-1], contact_sheet(cells, COLUMNS, background=(40, 40, 40)))
@@ -211,14 +202,14 @@ def write_pictures(
         figures = require("matplotlib.figure", "evaluate")
     except InputError:
         return written  # the command prints the numbers
-    accepted, bound = risk_curve(table, summary.sampled().confidence)
+    accepted, bound = risk_curve(table, triage.sampled().confidence)
     figure = figures.Figure(figsize=(5.6, 3.6), layout="constrained")
     axes = figure.add_subplot()
     axes.plot(100 * accepted, 100 * bound, color="#2878ff", label="failures: at most, 95 % sure")
     axes.axhline(100 * max_failure_rate, color="#e62828", lw=1, ls="--",
                  label=f"the promise: {max_failure_rate:.0%}")  # fmt: skip
-    axes.plot(100 * summary.share, 100 * chosen.bound, "o", color="#2878ff",
-              label=f"accepted here: {summary.share:.0%} of {summary.faces:,}")  # fmt: skip
+    axes.plot(100 * triage.share, 100 * chosen.bound, "o", color="#2878ff",
+              label=f"accepted here: {triage.share:.0%} of {triage.faces:,}")  # fmt: skip
     axes.set(xlabel="accepted of these faces, %", ylabel="failed among the accepted, %")
     axes.set(xlim=(0, 102), ylim=(0, 100 * min(1.0, 3 * max_failure_rate)))
     axes.legend(frameon=False, loc="upper left")

@@ -34,22 +34,22 @@ def triage(
     trust = info.trust or Trust()
     chosen = trust.threshold(max_failure_rate, info.name)
     assert trust.triage is not None
-    summary = triage_results(results, out, trust, chosen.threshold)
-    pictures = write_pictures(out, summary, trust.triage, chosen, max_failure_rate)
+    result = triage_results(results, out, trust, chosen.threshold)
+    pictures = write_pictures(out, result, trust.triage, chosen, max_failure_rate)
     rows = [
-        ["faces", f"{summary.faces:,}"],
-        ["accepted", f"{summary.accepted:,} ({summary.share:.0%})"],
-        ["for review", f"{summary.faces - summary.accepted:,}"],
+        ["faces", f"{result.faces:,}"],
+        ["accepted", f"{result.accepted:,} ({result.share:.0%})"],
+        ["for review", f"{result.faces - result.accepted:,}"],
         ["accepted from confidence", f"{chosen.threshold:.3f}"],
         ["failures among the accepted, at most", f"{max_failure_rate:.1%}"],
         ["on the calibration faces", f"{chosen.failed} of {chosen.accepted:,}"],
     ]
     print_table(["triage", ""], rows)
-    shift = shift_of(summary.sampled(), trust)
+    shift = shift_of(result.sampled(), trust)
     if shift is not None and shift.alarm:
         warn(
             f"these faces differ from the calibration faces, most of all: {shift.sentence} (p = "
             f"{shift.p_values[shift.worst]:.1g}). The bound may not hold; calibrate on faces "
             "like these."
         )
-    print_paths((*summary.written, *pictures))
+    print_paths((*result.written, *pictures))
