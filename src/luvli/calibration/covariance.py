@@ -10,7 +10,6 @@ occlusion, so is the growth of the covariances of covered landmarks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,59 +60,52 @@ def fit_covariance(faces: LabelledFaces) -> Calibration:
     pixels = PIXEL_DEVIATIONS if len(masks) > 1 else PIXEL_DEVIATIONS[:1]
     covered = np.nan_to_num(faces.faces.occlusion)
 
-    def covariance_with(amount: float, pixel: float) -> Floats:
+    def covariance_with(pixel: float, amount: float) -> Floats:
         return spread * np.exp(amount * covered)[..., None, None] + pixel**2 * np.eye(2)
 
-    def best_pixel(amount: float, name: LikelihoodName) -> _Fit:
-        fits = []
-        for pixel in pixels:
-            radius = radii(residual, covariance_with(amount, pixel))
-            log_factor = _landmark_factors(radius, groups, name)
-            gap = _largest_gap(radius / np.exp(log_factor), masks, name)
-            fits.append(_Fit(float(pixel), log_factor, radius / np.exp(log_factor), gap))
-        return min(fits, key=lambda fit: fit.gap)
+    def radius_with(pixel: float, amount: float) -> Floats:
+        return radii(residual, covariance_with(pixel, amount))
+
+    def best_pixel(amount: float, name: LikelihoodName) -> float:
+        def gap(pixel: float) -> float:
+            radius = radius_with(pixel, amount)
+            return _largest_gap(
+                radius / np.exp(_landmark_factors(radius, groups, name)), masks, name
+            )
+
+        return float(min(pixels, key=gap))
 
     def energy(amount: float) -> float:
-        scaled = covariance_with(amount, best.pixel)
-        return _energy(scaled, radii(residual, scaled), groups, name)
+        """Mean negative log-likelihood after scaling, up to a constant."""
+        radius = radius_with(pixel, amount)
+        log_factor = _landmark_factors(radius, groups, name)
+        size = half_log_determinant(to_cholesky(covariance_with(pixel, amount))) + 2 * log_factor
+        return float(np.nanmean(size + family(name).radius_energy(radius / np.exp(log_factor))))
 
-    best = best_pixel(0.0, faces.likelihood)
-    name = _best_distribution(best.radius, groups, faces.likelihood)
+    name, amount = faces.likelihood, 0.0
+    pixel = best_pixel(amount, name)
+    name = _best_distribution(radius_with(pixel, amount), groups, name)
     amount = min(OCCLUSION, key=energy) if covered.any() else 0.0
     if amount or name != faces.likelihood:
-        best = best_pixel(amount, name)
-    scale = np.exp(2 * best.log_factor)
+        pixel = best_pixel(amount, name)
+    radius = radius_with(pixel, amount)
+    log_factor = _landmark_factors(radius, groups, name)
+    scale = np.exp(2 * log_factor)
     return Calibration(
         scale=scale.tolist(),
-        pixel_variance=(scale * best.pixel**2).tolist() if best.pixel else [],
+        pixel_variance=(scale * pixel**2).tolist() if pixel else [],
         occlusion=amount,
         likelihood=name,
         faces=len(faces),
         before=coverage_by_level(radii(residual, spread), faces.likelihood),
-        after=coverage_by_level(best.radius, name),
+        after=coverage_by_level(radius / np.exp(log_factor), name),
     )
-
-
-class _Fit(NamedTuple):
-    pixel: float
-    log_factor: Floats
-    """(k,)"""
-    radius: Floats
-    """(n, k) after scaling"""
-    gap: float
 
 
 def _largest_gap(radius: Floats, masks: Sequence[Bools], name: LikelihoodName) -> float:
     """Largest difference of coverage from its level, over sources and levels."""
     held = [list(coverage_by_level(radius[mask], name).values()) for mask in masks]
     return float(np.abs(np.array(held) - LEVELS).max())
-
-
-def _energy(covariance: Floats, radius: Floats, groups: Groups, name: LikelihoodName) -> float:
-    """Mean negative log-likelihood of distances (n, k) after scaling, up to a constant."""
-    log_factor = _landmark_factors(radius, groups, name)
-    size = half_log_determinant(to_cholesky(covariance)) + 2 * log_factor
-    return float(np.nanmean(size + family(name).radius_energy(radius / np.exp(log_factor))))
 
 
 def _best_distribution(radius: Floats, groups: Groups, likelihood: LikelihoodName) -> str:

@@ -7,6 +7,7 @@ exchangeable with the calibration faces, an alarm has at most the stated probabi
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -58,9 +59,8 @@ class Shift(NamedTuple):
     @property
     def sentence(self) -> str:
         """How these faces differ most clearly from the calibration faces."""
-        before, _, rest = WORDS[self.worst].partition("{")
-        choice, _, after = rest.partition("}")
-        return before + choice.split("|")[not self.larger[self.worst]] + after
+        before, more, less, after = re.split(r"[{|}]", WORDS[self.worst])
+        return before + (more if self.larger[self.worst] else less) + after
 
 
 def fit_reference(table: Floats) -> ReferenceFeatures:
@@ -75,22 +75,17 @@ def fit_reference(table: Floats) -> ReferenceFeatures:
 
 
 def compare_features(reference: ReferenceFeatures, table: Floats, level: float = 0.01) -> Shift:
-    """Compare a feature table (n, 13) of new faces with the calibration faces."""
+    """Compare a feature table (n, 13) of new faces with the calibration faces, whose quantiles
+    count as so many faces."""
     stats = require("scipy.stats", "calibrate")
     p_values: dict[str, float] = {}
     larger: dict[str, bool] = {}
     for name, column in zip(FEATURE_COLUMNS, table.T, strict=True):
         values = np.round(column[np.isfinite(column)], DECIMALS)  # as those of the reference
         quantiles = reference.quantiles.get(name, [])
-        if len(values) < MIN_FACES or len(quantiles) < MIN_FACES:
-            continue
-        larger[name] = bool(np.median(values) > np.median(quantiles))
-        # quantiles in place of all faces change the distance by up to half a step
-        thinned = 0.5 / len(quantiles) if reference.faces > len(quantiles) else 0.0
-        distance = max(0.0, stats.ks_2samp(values, quantiles, method="asymp").statistic - thinned)
-        count = max(reference.faces, len(quantiles))
-        effective = len(values) * count / (len(values) + count)
-        p_values[name] = float(stats.kstwo.sf(distance, max(1, round(effective))))
+        if min(len(values), len(quantiles)) >= MIN_FACES:
+            larger[name] = bool(np.median(values) > np.median(quantiles))
+            p_values[name] = float(stats.ks_2samp(values, quantiles, method="asymp").pvalue)
     alarm = bool(p_values) and min(p_values.values()) * len(p_values) < level
     return Shift(alarm, p_values, larger)
 

@@ -36,11 +36,9 @@ class LogitMap(NamedTuple):
 
     def apply_to_weights(self, weights: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The same weights with the map in the layer that gives the logit."""
-        weight, bias = (weights[f"visibility.linear.{name}"] for name in ("weight", "bias"))
-        return weights | {
-            "visibility.linear.weight": weight * np.float32(self.slope),
-            "visibility.linear.bias": bias * np.float32(self.slope) + np.float32(self.offset),
-        }
+        weight, bias = "visibility.linear.weight", "visibility.linear.bias"
+        slope, offset = np.float32(self.slope), np.float32(self.offset)
+        return weights | {weight: weights[weight] * slope, bias: weights[bias] * slope + offset}
 
 
 def logit(probability: Floats) -> Floats:
