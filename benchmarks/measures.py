@@ -20,7 +20,7 @@ from luvli.calibration.fit_measures import fit_measures
 from luvli.calibration.measure import calibrated, with_calibration
 from luvli.calibration.model_file import ModelFile
 from luvli.calibration.report import measures_table
-from luvli.cli.output import show
+from luvli.cli.output import print_result
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.sets import load_set
@@ -48,7 +48,7 @@ def main() -> None:
     faces, shut = with_calibration(faces, calibration), calibrated(shut, calibration)
     measures = fit_measures(faces[first], shut[::2])
     print(options.model)
-    show(measures_table(faces[~first], measures, shut[1::2]))
+    print_result(measures_table(faces[~first], measures, shut[1::2]))
     shipped = load(options.model).info.measures
     print("in the model file:", "none" if shipped is None else shipped.eyes_closed)
 

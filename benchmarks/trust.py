@@ -31,7 +31,7 @@ from luvli.calibration.measure import (
     with_calibration,
 )
 from luvli.calibration.report import triage_table
-from luvli.cli.output import print_table, show
+from luvli.cli.output import print_result, print_table
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord
@@ -61,7 +61,7 @@ def main() -> None:
     info = predictor.info
     if info.trust is not None and info.trust.triage is not None:
         print(f"{info.name} {info.version}\n")
-        show(triage_table(info.trust.triage))
+        print_result(triage_table(info.trust.triage))
     if options.keep is not None and options.keep.is_file():
         measured, further = pickle.loads(options.keep.read_bytes())
     elif options.data is not None:
@@ -71,8 +71,7 @@ def main() -> None:
     else:
         return
     fitted = fit_trust(measured, SUCCESS, further=further)
-    for table in fitted.tables:
-        show(table)
+    print_result(*fitted.tables)
     left_out_table(with_calibration(measured, fitted.calibration))
     coverage_table(measured[is_plain(measured)], further)
 
