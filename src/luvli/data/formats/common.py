@@ -195,7 +195,10 @@ def face_of_parts(
     listed = list(parts)
     places = {name: (place, kind) for name, place, kind in listed}
     if len(places) < len(listed):
-        raise InputError("two points of one face have the same label: give each face its group id.")
+        raise InputError(
+            "two points of one face have the same label: give each face a group (LabelMe) or a "
+            "skeleton (CVAT) of its own."
+        )
     if is_markup(markup):
         order: Sequence[str] = get_markup(markup).names
     else:
