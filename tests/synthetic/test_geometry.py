@@ -38,7 +38,7 @@ def stand(head: Head, *angles: float, neutral: bool = False) -> Stand:
     person = random_person(head, np.random.default_rng(4))
     if neutral:
         calm = person.identity * 0, person.expression * 0, (0, 0)
-        person = Person(*calm, person.skin, person.style, 0.3)
+        person = Person(*calm, person.skin, person.style)
     pose = Pose(*angles, *[0.0] * (3 - len(angles)))
     posed = pose_head(head, person, pose, pose)
     camera = aim(posed.camera[head.landmarks].astype(np.float64), 90.0, 256, 0.6, (0.0, 0.0))

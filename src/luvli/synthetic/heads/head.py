@@ -67,7 +67,7 @@ class Head:
 
     @cached_property
     def roots(self) -> Mapping[str, HairRoots]:
-        """Places on the skin from which hair grows: scalp, brows, beard, lashes."""
+        """Places on the skin from which hair grows: scalp, brows, beard."""
         return scatter_roots(self.neutral, self.skin, self.landmarks, self.regions)
 
     @cached_property

@@ -78,20 +78,7 @@ def scatter_roots(
         "scalp": scatter(scalp, 12000, SCALP, lambda v: (v - 128) / SCALP_STEP, -1.2),
         "brows": scatter(brows, 1200, BROWS, lambda v: v / 255, 0.35),
         "beard": scatter(beard, 6000, BEARD, lambda v: v / 255, 0.15),
-        "lashes": _lash_roots(neutral, landmarks),
     }
-
-
-def _lash_roots(neutral: Singles, landmarks: Ints) -> HairRoots:
-    """Along the upper lids, and fewer along the lower ones: on lines between landmarks."""
-    pairs = [(36, 37), (37, 38), (38, 39), (42, 43), (43, 44), (44, 45)] * 12
-    pairs += [(40, 41), (41, 36), (46, 47), (45, 46)] * 4
-    ends = landmarks[np.array(pairs)]
-    t = (np.arange(len(pairs)) * 0.618034 % 1).astype(np.float32)
-    weights = np.stack([1 - t, t, np.zeros_like(t)], axis=1)
-    corners = np.c_[ends, ends[:, 1]].astype(np.int32)
-    strength = np.where(np.arange(len(pairs)) < 72, 1.0, 0.3).astype(np.float32)
-    return HairRoots(corners, weights, strength, _mixed(weights, neutral[corners]))
 
 
 RINGS, SECTORS = 24, 48

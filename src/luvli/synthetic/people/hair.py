@@ -1,6 +1,6 @@
 """Hair as strands: a few hundred guides grow over the skull, each with a tuft of followers.
 
-Scalp hair, brows, lashes and beards are all strands rooted in the skin. They grow in the frame
+Scalp hair, brows and beards are all strands rooted in the skin. They grow in the frame
 of the head, follow the way they are combed, gravity and their own curl, and are pushed out of
 the skull where they would enter it.
 """

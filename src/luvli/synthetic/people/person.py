@@ -114,8 +114,6 @@ class Person:
     """degrees to the image's right and up, relative to the head"""
     skin: m.Skin
     style: Style
-    lashes: float
-    """length of the lashes in centimetres"""
 
 
 def random_person(head: Head, rng: np.random.Generator, closed_eyes: float = CLOSED_EYES) -> Person:
@@ -131,7 +129,6 @@ def random_person(head: Head, rng: np.random.Generator, closed_eyes: float = CLO
         gaze=gaze,
         skin=_skin(style, made_up, rng),
         style=style,
-        lashes=float(rng.uniform(0.45, 0.8) if made_up else rng.uniform(0.25, 0.5)),
     )
 
 
@@ -226,7 +223,6 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> m.Skin:
     numbers[m.LINER] = rng.uniform(0.8, 1.3) if made_up else rng.uniform(0.5, 1.1)
     numbers[m.GLOSS] = rng.gamma(2.0, 0.06)
     numbers[m.ROUGH] = rng.uniform(0.5, 1.6)
-    numbers[m.FRECKLE] = rng.uniform(0.3, 1.0) * (rng.random() < 0.15)
     numbers[m.BUMP] = rng.uniform(0.01, 0.045)
     numbers[m.IRIS_SIZE] = rng.uniform(0.40, 0.47)
     numbers[m.PUPIL_SIZE] = rng.uniform(0.28, 0.55)

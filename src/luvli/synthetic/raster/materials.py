@@ -32,8 +32,8 @@ ATTRIBUTES = 10
 LIPS, CHEEKS, BEARD, BROWS, SOCKETS, SCALP, LIDS, SHINE = range(8)
 # entries of the skin's numbers
 (LIP, BLUSH, STUBBLE, BROW, SOCKET, HAIR_COVER, HAIRLINE, LINER) = range(8)
-(GLOSS, ROUGH, FRECKLE, BUMP, PHOTO, IRIS_SIZE, PUPIL_SIZE) = range(8, 15)
-NUMBERS = 15
+(GLOSS, ROUGH, BUMP, PHOTO, IRIS_SIZE, PUPIL_SIZE) = range(8, 14)
+NUMBERS = 14
 # rows of the palette
 (TONE, LIP_COLOUR, STUBBLE_COLOUR, BROW_COLOUR, SCALP_COLOUR, IRIS, SCLERA, TEETH_COLOUR) = range(8)
 
@@ -69,7 +69,7 @@ TILE = 256
 
 @cache
 def noise_tile() -> Singles:
-    """(TILE, TILE, 4) periodic noise of unit variance: blotches, grain, pores, streaks."""
+    """(TILE, TILE, 3) periodic noise of unit variance: blotches, grain, pores."""
     rng = np.random.default_rng(0)
     fy, fx = np.meshgrid(np.fft.fftfreq(TILE), np.fft.fftfreq(TILE), indexing="ij")
     radius = np.hypot(fx, fy)
@@ -84,6 +84,5 @@ def noise_tile() -> Singles:
         filtered(np.exp(-((radius / 0.02) ** 2))),
         filtered(1 / (radius + 0.02) * np.exp(-((radius / 0.15) ** 2))),
         filtered(np.exp(-(((radius - 0.28) / 0.12) ** 2))),
-        filtered(np.exp(-((fx / 0.4) ** 2) - (fy / 0.02) ** 2)),
     ]
     return np.stack(layers, axis=-1).astype(np.float32)

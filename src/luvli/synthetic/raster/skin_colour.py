@@ -55,8 +55,6 @@ def skin_colour(
     high = tile[nv % TILE, nu % TILE, 2]
     grain = 1 + numbers[m.ROUGH] * (0.03 * low + 0.025 * mid + 0.03 * high)
     warm = numbers[m.BLUSH] * (region[m.CHEEKS] + 0.10 * low)
-    freckle = numbers[m.FRECKLE] * smooth_step(1.2, 2.0, high + 0.6 * mid)
-    freckle *= min(1.0, region[m.CHEEKS] * 2 + region[m.SHINE])
     socket = 1 - numbers[m.SOCKET] * region[m.SOCKETS]
     lip = numbers[m.LIP] * smooth_step(0.25, 0.8, region[m.LIPS])
     beard = numbers[m.STUBBLE] * region[m.BEARD] * min(max(0.65 + 0.35 * high, 0.0), 1.0)
@@ -69,7 +67,6 @@ def skin_colour(
         hue = palette[m.TONE, i] * grain * socket
         if i > 0:
             hue *= 1 - warm * (0.22 if i == 1 else 0.18)
-        hue *= 1 - freckle * (0.15 + 0.15 * i)
         albedo[i] = hue + lip * (palette[m.LIP_COLOUR, i] * (1 + 0.10 * mid) - hue)
     weight = 0.0
     if numbers[m.PHOTO] > 0:

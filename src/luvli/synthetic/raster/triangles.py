@@ -18,7 +18,7 @@ SAMPLES = 2
 """sample points along each side of a pixel"""
 NOTHING = -1
 FACE_HAIR = -2
-"""a hair of the face itself: brow, lash or beard"""
+"""a hair of the face itself: brow or beard"""
 SCALP_HAIR = -3
 """a hair of the scalp, which can hide a landmark"""
 SEAM = 300

@@ -30,7 +30,7 @@ class Strands(NamedTuple):
 
 
 def all_hair(scene: Scene, rng: np.random.Generator) -> tuple[list[Strands], list[Strands]]:
-    """Strands that hide nothing (brows, lashes, stubble), and those that do, camera coordinates."""
+    """Strands that hide nothing (brows, stubble), and those that do, camera coordinates."""
     head, style = scene.head, scene.person.style
     middle = np.array([0, head.neutral[head.landmarks[27], 1], 0.5], np.float32)
     skull_middle = scene.to_camera(middle)
@@ -39,8 +39,6 @@ def all_hair(scene: Scene, rng: np.random.Generator) -> tuple[list[Strands], lis
     for region, points, albedo, width in _face_hair(scene, rng):
         seen = scene.to_camera(points)
         lit = light_strands(seen, skull_middle, albedo, scene.lights)
-        if region == "lashes":
-            lit = np.minimum(lit, 0.02)
         lit *= np.exp(rng.normal(0, 0.2, (len(seen), 1, 1))).astype(np.float32)
         # a full beard hides the chin as hair hides the ears; stubble hides nothing
         kind = scalp if region == "beard" and style.beard > _FULL_BEARD else own
@@ -163,7 +161,6 @@ def _face_hair(
     roots, person = scene.head.roots, scene.person
     if person.skin.numbers[PHOTO] == 0 and len(roots["brows"].strength):  # a photograph has brows
         yield "brows", _brows(scene, rng), person.skin.palette[BROW_COLOUR], 0.045
-    yield "lashes", _lashes(scene, rng), np.array([0.01, 0.008, 0.008], np.float32), 0.03
     if person.style.beard > 0.15:
         yield "beard", _beard(scene, rng), person.style.colour * np.float32(0.9), 0.05
 
@@ -177,15 +174,6 @@ def _brows(scene: Scene, rng: np.random.Generator) -> Singles:
     lean = np.stack([np.sign(x) * 0.9, rise, np.full(len(x), -0.25)], axis=1)
     lean += rng.normal(0, 0.12, lean.shape)
     return _bristles(scene, roots, chosen, lean, rng.uniform(0.3, 0.65, len(x)), 0.12)
-
-
-def _lashes(scene: Scene, rng: np.random.Generator) -> Singles:
-    roots = scene.head.roots["lashes"]
-    x, upward = roots.place[:, 0], np.where(roots.strength > 0.9, 0.5, -0.5)
-    lean = np.stack([0.25 * np.sign(x), upward, np.full(len(x), 0.75)], axis=1)
-    lean += rng.normal(0, 0.08, lean.shape)
-    length = scene.person.lashes * roots.strength
-    return _bristles(scene, roots, np.arange(len(x)), lean, length, 0.3)
 
 
 def _beard(scene: Scene, rng: np.random.Generator) -> Singles:
