@@ -13,7 +13,7 @@ import numpy as np
 
 from luvli.calibration.photographs import are_packed, photograph_name, training_photographs
 from luvli.calibration.triage_results import faces_of_rows
-from luvli.data.formats.label_parquet import LABEL_COLUMNS, record_of_row
+from luvli.data.formats.label_parquet import SHARD_COLUMNS, record_of_row
 from luvli.data.formats.parquet import face_files, parquet_tables
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, brief, require
@@ -112,7 +112,7 @@ def _batches(file: Path) -> Iterator[LabelBatch]:
 
 
 def _rows(file: Path) -> Iterator[_Row]:
-    wanted = [*PREDICTED, *LABEL_COLUMNS, *(f"{CARRIED}{name}" for name in LABEL_COLUMNS)]
+    wanted = [*PREDICTED, *SHARD_COLUMNS, *(f"{CARRIED}{name}" for name in SHARD_COLUMNS)]
     for table in parquet_tables(file, [], wanted):
         if f"{CARRIED}points" not in table.column_names:
             raise InputError(
@@ -133,8 +133,8 @@ def _batch(groups: Sequence[list[_Row]], file: Path) -> LabelBatch:
     for rows in groups:
         first = rows[0]
         image = str(first["image"])
-        label = {name: first.get(name) for name in LABEL_COLUMNS if name not in PREDICTED}
-        carried = {name: first.get(f"{CARRIED}{name}") for name in LABEL_COLUMNS}
+        label = {name: first.get(name) for name in SHARD_COLUMNS if name not in PREDICTED}
+        carried = {name: first.get(f"{CARRIED}{name}") for name in SHARD_COLUMNS}
         label |= {name: value for name, value in carried.items() if value is not None}
         record = record_of_row(label, str(first.get("face_id") or image))
         row = _at_label(record, [row for row in rows if row["status"] == "face"])

@@ -20,7 +20,7 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
 
-LABEL_COLUMNS = (
+SHARD_COLUMNS = (
     *("face_id", "points", "visibility", "name", "markup", "dataset"),
     *("box", "box_kind", "attributes"),
 )
@@ -44,7 +44,7 @@ def write_label_shards(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} is there already: choose another --out.")
     numbers, words = arrow.list_(arrow.float64()), arrow.string()
-    types = dict.fromkeys(LABEL_COLUMNS, words) | {"points": numbers, "box": numbers}
+    types = dict.fromkeys(SHARD_COLUMNS, words) | {"points": numbers, "box": numbers}
     types["visibility"] = arrow.list_(arrow.int8())
     schema = arrow.schema({"image": arrow.binary(), **types})
     compression = {"image": "none"} | dict.fromkeys(types, "zstd")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from luvli.data.cache import unpacked_folder
-from luvli.data.formats.label_parquet import LABEL_COLUMNS, label_groups, record_of_row
+from luvli.data.formats.label_parquet import SHARD_COLUMNS, label_groups, record_of_row
 from luvli.data.formats.parquet import face_files
 from luvli.data.record import IMAGE_NAME
 from luvli.data.sets.definition import Problem, ReadItem, Request
@@ -23,7 +23,7 @@ def read_parquet_set(request: Request) -> Iterator[ReadItem]:
     for file in face_files(request.root):
         write = partial(_write_images, file)
         folder = unpacked_folder("parquet", file, write) if request.images else None
-        for row, label in enumerate(_rows(file, LABEL_COLUMNS)):
+        for row, label in enumerate(_rows(file, SHARD_COLUMNS)):
             place = f"{file}#{row}"
             try:
                 record = record_of_row(label, f"{file.stem}-{row}")
