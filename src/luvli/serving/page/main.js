@@ -420,7 +420,8 @@ async function start() {
     const offer = await fetchModels();
     state.models = offer.models;
     state.limits = offer.limits;
-    $("about").textContent = `luvli ${offer.version}`;
+    $("about").textContent = `luvli ${offer.version}, ${offer.models.map((known) => known.name).join(", ")}`;
+    $("model").hidden = offer.models.length < 2;
   } catch (error) {
     return alertUser(error.message);
   }
