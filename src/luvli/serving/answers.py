@@ -63,7 +63,7 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
     ]
     predicted = iter(await asyncio.gather(*jobs))
     results = [image.refused or next(predicted) for image in images]
-    faces = [each for each in results if isinstance(each, Faces)]
+    faces = [each[: limits.max_faces] for each in results if isinstance(each, Faces)]
     if len(faces) < len(results) and (kind != JSON or len(images) == 1):
         raise next(each for each in results if isinstance(each, InputError))
     if kind == CSV:
