@@ -12,12 +12,7 @@ from pydantic import ValidationError
 
 from luvli.data import Augmentation, CropDataset, FaceRecord, Visibility
 from luvli.data.augment import Rectangle, stream
-from luvli.data.augment.geometry import (
-    Geometry,
-    draw_geometry,
-    place_crop,
-    turned_box_error,
-)
+from luvli.data.augment.geometry import Geometry, draw_geometry, place_crop, turned_box_error
 from luvli.data.augment.occluders import add_mask, add_rectangle
 from luvli.data.augment.photometric import scale_channels, stretch_contrast
 from luvli.errors import InputError

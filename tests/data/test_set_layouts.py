@@ -8,17 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from data_trees import face_points, write_hrnet, write_image, write_pair, write_raw_pts
-from set_trees import (
-    TREES,
-    aflw19,
-    cofw68,
-    london,
-    menpo,
-    merl_rav,
-    scut,
-    w300,
-    wflw_hrnet,
-)
+from set_trees import TREES, aflw19, cofw68, london, menpo, merl_rav, scut, w300, wflw_hrnet
 
 from luvli.data.record import Visibility
 from luvli.data.sets import DataWarning, load_set, read_set

@@ -19,12 +19,7 @@ from luvli.synthetic import load_head, render_face
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.ict import load_ict
 from luvli.synthetic.people.textures import random_texture
-from luvli.synthetic.photographs import (
-    face_box,
-    photographed_faces,
-    skin_points,
-    write_faces,
-)
+from luvli.synthetic.photographs import face_box, photographed_faces, skin_points, write_faces
 from luvli.synthetic.raster.materials import BEARD, BROWS, LIPS, SCALP, Material
 from luvli.synthetic.scene.picture import beside_face
 

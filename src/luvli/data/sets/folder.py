@@ -22,13 +22,7 @@ from luvli.data.formats import read_labels
 from luvli.data.formats.common import expecting, naming, parse_yaml
 from luvli.data.formats.tables import numbered_columns
 from luvli.data.record import IMAGE_NAME, FaceRecord
-from luvli.data.sets.definition import (
-    Entry,
-    ReadItem,
-    Request,
-    bad_label,
-    missing_folder,
-)
+from luvli.data.sets.definition import Entry, ReadItem, Request, bad_label, missing_folder
 from luvli.data.sets.source_files import (
     first_existing,
     natural_key,
@@ -38,14 +32,7 @@ from luvli.data.sets.source_files import (
 )
 from luvli.errors import InputError
 from luvli.files import is_there, read_text
-from luvli.markup import (
-    Markup,
-    get_markup,
-    is_markup,
-    markup_by_size,
-    mirrored,
-    register_markup,
-)
+from luvli.markup import Markup, get_markup, is_markup, markup_by_size, mirrored, register_markup
 
 _MARKUP_FILE = "markup.yaml"
 _NO_LABELS = ("synthetic.json", "photographs-")

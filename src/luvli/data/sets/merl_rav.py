@@ -21,12 +21,7 @@ from pathlib import Path
 
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
-from luvli.data.sets.source_files import (
-    Folder,
-    first_existing,
-    image_finder,
-    read_labelled,
-)
+from luvli.data.sets.source_files import Folder, first_existing, image_finder, read_labelled
 
 # Pose -> the subsets of its faces: itself, and a group.
 _POSES = {

@@ -13,14 +13,7 @@ from luvli.data.formats import read_pts
 from luvli.data.formats.common import face
 from luvli.data.formats.lists import ListItem, iterate_hrnet
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import (
-    Entry,
-    Problem,
-    ReadItem,
-    Request,
-    missing_file,
-    subsets_of,
-)
+from luvli.data.sets.definition import Entry, Problem, ReadItem, Request, missing_file, subsets_of
 from luvli.errors import InputError
 from luvli.files import is_there
 from luvli.image.read import IMAGE_SUFFIXES

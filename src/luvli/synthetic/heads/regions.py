@@ -12,16 +12,7 @@ import cv2
 import numpy as np
 
 from luvli.synthetic.arrays import Bools, Bytes, Doubles, Ints, Real, Singles
-from luvli.synthetic.raster.materials import (
-    BEARD,
-    BROWS,
-    CHEEKS,
-    LIDS,
-    LIPS,
-    SCALP,
-    SHINE,
-    SOCKETS,
-)
+from luvli.synthetic.raster.materials import BEARD, BROWS, CHEEKS, LIDS, LIPS, SCALP, SHINE, SOCKETS
 from luvli.synthetic.raster.triangles import (
     NOTHING,
     SEAM,
