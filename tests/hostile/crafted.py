@@ -3,6 +3,7 @@ tar members that lie about themselves, scripts in place of videos, names that do
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import random
@@ -11,8 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from hostile.reader import Reader, encoded
+import luvli
+from hostile.reader import encoded, records
+from luvli.errors import InputError
+from luvli.faces import Faces
+from luvli.files import one_line
+from luvli.image.read import read_image
+from luvli.prediction.containers import ParquetFiles, carried_columns, read_parquet_part
+from luvli.prediction.inputs import Input
+from luvli.prediction.parts import Part, Row
+from luvli.prediction.plan import OutputStems
+from luvli.prediction.video import VideoReader
+from luvli.prediction.writers import SUFFIXES, json_record, write_results
 
 NAMES = ("a.png", "$x_{$.png", "nul\0.png", "lone \ud800.png", "10:30.png", "file:a.png", "=1+1",
          "http://a/b.png", "a\nb.png", "../../up.png", "~2.png", "x" * 300, "", "con", "[red].png",
@@ -26,9 +40,6 @@ SCRIPTS = ("ffconcat version 1.0\nfile {}\n", "#EXTM3U\n#EXTINF:9,\n{}\n", "conc
 
 def parquet_of_any_types(rng: random.Random, _: bytes) -> bytes:
     """Columns with the names that are looked for, each of any type."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     rows, image = rng.choice((0, 1, 3)), encoded("PNG")
     values: list[Any] = [
         pa.array(["/dev/zero", "..", "\0"][:rows]), pa.array([image, b"", b"x"][:rows]),
@@ -82,48 +93,32 @@ def names(rng: random.Random, _: bytes) -> bytes:
                        for name in chosen]).encode()  # fmt: skip
 
 
-def _predict_parquet(path: Path) -> None:
-    from luvli.errors import InputError
-    from luvli.image.read import read_image
-    from luvli.prediction.containers import ParquetFiles, carried_columns, read_parquet_part
-    from luvli.prediction.parts import Part
+def write_image_column(path: Path) -> None:
+    pq.write_table(pa.table({"image": [encoded("PNG")], "key": ["a"]}), path)
 
+
+def predict_parquet(path: Path) -> None:
     for number, (rows, about) in enumerate(ParquetFiles(None, None).parts(str(path))):
         part = Part(number, "parquet", str(path), rows, [], about)
         contents = list(read_parquet_part(part, 0))
         assert len(contents) == rows == len(carried_columns(part))
         for _, content in contents:
             if not isinstance(content, InputError):
-                try:
+                with contextlib.suppress(InputError):
                     read_image(content)
-                except InputError:
-                    continue
 
 
-def _read_results(path: Path) -> None:
-    import luvli
-
-    luvli.read(path)
-
-
-def _read_video(path: Path) -> None:
-    from luvli.prediction.video import VideoReader
-
-    raise AssertionError(f"{len(list(VideoReader(path)))} frames of a script")
+def read_film(path: Path) -> None:
+    if path.read_bytes()[:4] != b"\x1aE\xdf\xa3":  # not Matroska
+        raise AssertionError(f"{len(list(VideoReader(path)))} frames of a script")
 
 
-def _write_under_names(path: Path) -> None:
+def write_names(path: Path) -> None:
+    path.write_text('["a.png"]')
+
+
+def write_under_names(path: Path) -> None:
     """Results of faces in images of these names, in every format, and their reading."""
-    import luvli
-    from hostile.reader import records
-    from luvli.errors import InputError
-    from luvli.faces import Faces
-    from luvli.files import one_line
-    from luvli.prediction.inputs import Input
-    from luvli.prediction.parts import Row
-    from luvli.prediction.plan import OutputStems
-    from luvli.prediction.writers import SUFFIXES, json_record, write_results
-
     points = np.stack([records()[0].points])
     face = Faces(points, np.tile(np.eye(2), (1, 68, 1, 1)), np.ones((1, 68)))
     given = [name for name in json.loads(path.read_bytes()) if isinstance(name, str)]
@@ -137,35 +132,5 @@ def _write_under_names(path: Path) -> None:
     for format, suffix in SUFFIXES.items():
         target = path.with_name(f"names-{format}{suffix}")
         write_results(target, rows, format)
-        try:
+        with contextlib.suppress(InputError):
             assert len(luvli.read(target)) == len(given)
-        except InputError:
-            continue
-
-
-def crafted_readers() -> list[Reader]:
-    from hostile.label_readers import _write_predicted
-    from hostile.readers import _shard, _video
-
-    shard, film = _shard(), _video(".mkv", "libx264", False)
-
-    def write_parquet(path: Path) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        pq.write_table(pa.table({"image": [encoded("PNG")], "key": ["a"]}), path)
-
-    def read_film(path: Path) -> None:
-        if path.read_bytes()[:4] != b"\x1aE\xdf\xa3":  # not Matroska
-            _read_video(path)
-
-    return [
-        Reader("job parquet types", ".parquet", write_parquet, _predict_parquet,
-               (parquet_of_any_types,)),
-        Reader("read parquet types", ".parquet", _write_predicted("parquet"), _read_results,
-               (parquet_of_any_types,)),
-        Reader("lying tar", ".tar", shard.make, shard.read, (lying_tar,)),
-        Reader("video scripts", ".mkv", film.make, read_film, (script,)),
-        Reader("names of images", ".json", lambda path: path.write_text('["a.png"]'),
-               _write_under_names, (names,)),
-    ]  # fmt: skip

@@ -39,12 +39,12 @@ def prepare(folder: Path) -> None:
     import numpy as np
     import yaml
 
-    from hostile.readers import model_reader
+    from hostile.readers import write_model
     from luvli.data.formats import write_pts
     from luvli.image.write import write_image
     from luvli.markup import get_markup
 
-    model_reader("onnx").make(folder / "tiny.onnx")  # and tiny.safetensors
+    write_model(folder / "tiny.onnx")  # and tiny.safetensors
     rng = np.random.default_rng(0)
     for i in range(IMAGES):
         write_image(folder / f"in/{i:03d}.png", rng.integers(0, 255, (96, 128, 3), dtype=np.uint8))

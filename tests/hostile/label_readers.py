@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hostile import mutate
-from hostile.mutate import Mutator
+from hostile.mutate import BINARY, JSON, TEXT
 from hostile.reader import FACES, Reader, photograph, records
+from luvli.calibration.triage_results import triage_results
+from luvli.data.formats import LABEL_FORMATS, read_labels, write_labels
+from luvli.data.formats.label_parquet import write_label_shards
 from luvli.data.record import FaceRecord
+from luvli.data.sets import get_set
+from luvli.data.sets.definition import Problem, Request
+from luvli.data.sets.parquet import read_parquet_set
+from luvli.errors import InputError
+from luvli.evaluation.match import read_faces
+from luvli.evaluation.metrics import Evaluation, compute_metrics
+from luvli.evaluation.report_file import write_predictions
+from luvli.faces import Faces
+from luvli.image import read_image
+from luvli.image.write import write_image
+from luvli.prediction.parts import Row
+from luvli.prediction.writers import write_results
+from luvli.trust.trust import Trust
+
+# -- labels ------------------------------------------------------------------------------------
 
 
-def _list_line(format: str, number: int, face: FaceRecord) -> str:
+def list_line(format: str, number: int, face: FaceRecord) -> str:
     """A face in a list that is only read: WFLW's, STAR's or the COFW68 benchmark's."""
     points = np.nan_to_num(face.points)
     if format == "star":
@@ -30,71 +49,61 @@ def _list_line(format: str, number: int, face: FaceRecord) -> str:
     return f"{number + 1}\n{x}\n{y}\n{' '.join(['0'] * len(points))}\n"
 
 
-def _labels(format: str) -> Reader:
-    from luvli.data.formats import LABEL_FORMATS, read_labels, write_labels
+def labels(format: str) -> Reader:
+    """The labels of a format, read as what they are, and as whatever they are taken for."""
 
     def make(path: Path) -> None:
         faces = records()
         if LABEL_FORMATS[format].write is None:
-            path.write_text("".join(_list_line(format, i, face) for i, face in enumerate(faces)))
+            path.write_text("".join(list_line(format, i, face) for i, face in enumerate(faces)))
         else:
             write_labels(path, faces[:1] if format in ("pts", "labelme") else faces, format)
 
     def read(path: Path) -> None:
         read_labels(path, format)
-        read_labels(path)  # whatever it is taken for
+        read_labels(path)
 
     suffix = LABEL_FORMATS[format].suffix
-    kind = mutate.JSON + mutate.TEXT if suffix == ".json" else mutate.TEXT
-    return Reader(f"labels {format}", suffix, make, read, kind)
+    mutators = JSON + TEXT if suffix == ".json" else TEXT
+    return Reader(f"labels {format}", suffix, make, read, mutators)
 
 
-def _menpo() -> Reader:
-    def make(path: Path) -> None:
-        import scipy.io
+def write_menpo(path: Path) -> None:
+    import scipy.io
 
-        kind = [("name", object), ("gt", object), ("other", object)]
-        cells = np.empty((FACES, 1), object)
-        for i in range(FACES):
-            face = np.zeros((1, 1), kind)
-            face[0, 0] = (f"face-{i}", np.random.default_rng(i).random((68, 2)), np.ones((68, 2)))
-            cells[i, 0] = face
-        scipy.io.savemat(path, {"faces": cells})
-
-    def read(path: Path) -> None:
-        from luvli.data.formats import read_labels
-
-        read_labels(path, "menpo")
-
-    return Reader("labels menpo", ".mat", make, read)
+    cells = np.empty((FACES, 1), object)
+    for i in range(FACES):
+        face = np.zeros((1, 1), [("name", object), ("gt", object), ("other", object)])
+        face[0, 0] = (f"face-{i}", np.random.default_rng(i).random((68, 2)), np.ones((68, 2)))
+        cells[i, 0] = face
+    scipy.io.savemat(path, {"faces": cells})
 
 
-def _scored(name: str, suffix: str, write: Callable[[Path], None],
-            mutators: tuple[Mutator, ...]) -> Reader:  # fmt: skip
-    """`luvli score FILE --truth labels.json`, and the other way round."""
-    truth: list[Path] = []
-
-    def make(path: Path) -> None:
-        from luvli.data.formats import write_labels
-
-        write(path)
-        truth[:] = [path.with_name(f"truth-{name.replace(' ', '-')}.json")]
-        write_labels(truth[0], records(), "json")
-
-    def read(path: Path) -> None:
-        from luvli.errors import InputError
-        from luvli.evaluation.match import read_faces
-        from luvli.evaluation.metrics import compute_metrics
-
-        for ways in ((path, None), (truth[0], path)):
-            with contextlib.suppress(InputError):
-                compute_metrics(read_faces(*ways, by_order=True), resamples=2)
-        compute_metrics(read_faces(path, truth[0], by_order=True), resamples=2)
-
-    return Reader(f"score {name}", suffix, make, read, mutators)
+def write_shard(path: Path) -> None:
+    """Labelled faces with their images in Parquet."""
+    faces = []
+    for i, face in enumerate(records()):
+        image = path.with_name(f"for-shards-{i}.png")
+        write_image(image, photograph())
+        faces.append(face.with_changes(image=image))
+    shards = path.with_name("shards")
+    shutil.copy(write_label_shards(shards, faces)[0], path)
+    shutil.rmtree(shards)
 
 
-def _arrays() -> dict[str, Any]:
+def read_shard(path: Path) -> None:
+    """As training does, label and image."""
+    for face in read_parquet_set(Request(path, "all", get_set("parquet"))):
+        if isinstance(face, Problem):
+            raise InputError(str(face))
+        if isinstance(face, FaceRecord):
+            read_image(face.image or "")
+
+
+# -- predictions ---------------------------------------------------------------------------------
+
+
+def arrays() -> dict[str, Any]:
     faces = records()
     return {
         "points": np.stack([face.points for face in faces]) + 0.5,
@@ -104,51 +113,30 @@ def _arrays() -> dict[str, Any]:
     }
 
 
-def _predicted() -> list[Any]:
-    from luvli.faces import Faces
-    from luvli.prediction.parts import Row
+def write_predicted(format: str) -> Callable[[Path], None]:
+    """Writes results of `luvli predict`."""
 
-    arrays = _arrays()
-    return [
-        Row(
-            f"image-{i}.jpg",
-            Faces(points=arrays["points"][i : i + 1], covariance=arrays["covariance"][i : i + 1],
-                  visibility=arrays["visibility"][i : i + 1], boxes=[[20, 20, 110, 110]],
-                  scores=[0.9], confidence=[0.7], expected_error=[2.0]),
-        )
-        for i in range(FACES)
-    ]  # fmt: skip
-
-
-def _write_predicted(format: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
-        from luvli.prediction.writers import write_results
-
+        columns = {name: arrays()[name] for name in ("points", "covariance", "visibility")}
+        one = {"boxes": [20, 20, 110, 110], "scores": 0.9, "confidence": 0.7, "expected_error": 2.0}
+        faces = Faces(**columns, **{name: [value] * FACES for name, value in one.items()})
+        rows = [Row(f"image-{i}.jpg", faces[i : i + 1]) for i in range(FACES)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            write_results(path, _predicted(), format)
+            write_results(path, rows, format)
 
     return write
 
 
-def _matched(path: Path) -> Any:
+def matched(path: Path) -> Any:
     """Predicted faces beside their labels, from files in the folder of `path`."""
-    from luvli.data.formats import write_labels
-    from luvli.evaluation.match import read_faces
-
     predicted, truth = path.with_name("predicted.json"), path.with_name("labels.json")
-    _write_predicted("json")(predicted)
+    write_predicted("json")(predicted)
     write_labels(truth, records(), "json")
     return read_faces(predicted, truth)
 
 
-def _write_report(path: Path) -> None:
-    from luvli.evaluation.report_file import write_predictions
-
-    write_predictions(path, _matched(path))
-
-
-def _write_published_list(path: Path) -> None:
+def write_published_list(path: Path) -> None:
     """The lists of the paper's code, which hold the numbers of .pts files."""
     faces = [
         {"img_paths": f"./image-{i}.jpg", "pts_paths": f"./image-{i}.pts", "dataset": "300W",
@@ -158,10 +146,8 @@ def _write_published_list(path: Path) -> None:
     path.write_text(json.dumps(faces))
 
 
-def _write_mmpose(path: Path) -> None:
+def write_mmpose(path: Path) -> None:
     """Annotations with HRNet's centre and scale beside them."""
-    from luvli.data.formats import write_labels
-
     write_labels(path, records(), "coco")
     content = json.loads(path.read_text())
     for annotation in content["annotations"]:
@@ -169,84 +155,57 @@ def _write_mmpose(path: Path) -> None:
     path.write_text(json.dumps(content))
 
 
-def _scores() -> list[Reader]:
-    return [
-        _scored("npz", ".npz", lambda path: np.savez(path, **_arrays()), mutate.BINARY),
-        _scored("npz packed", ".npz", lambda p: np.savez_compressed(p, **_arrays()), mutate.BINARY),
-        _scored("npy", ".npy", lambda path: np.save(path, _arrays()["points"]), mutate.BINARY),
-        _scored("parquet", ".parquet", _write_predicted("parquet"), mutate.BINARY),
-        _scored("report", ".parquet", _write_report, mutate.BINARY),
-        _scored("json", ".json", _write_predicted("json"), mutate.JSON),
-        _scored("coco", ".json", _write_predicted("coco"), mutate.JSON),
-        _scored("published list", ".json", _write_published_list, mutate.JSON),
-        _scored("mmpose", ".json", _write_mmpose, mutate.JSON),
-        _scored("csv", ".csv", _write_predicted("csv"), mutate.TEXT),
-    ]
+SCORED: tuple[tuple[str, str, Callable[[Path], None], Any], ...] = (
+    ("npz", ".npz", lambda path: np.savez(path, **arrays()), BINARY),
+    ("npz packed", ".npz", lambda path: np.savez_compressed(path, **arrays()), BINARY),
+    ("npy", ".npy", lambda path: np.save(path, arrays()["points"]), BINARY),
+    ("parquet", ".parquet", write_predicted("parquet"), BINARY),
+    ("report", ".parquet", lambda path: write_predictions(path, matched(path)), BINARY),
+    ("json", ".json", write_predicted("json"), JSON),
+    ("coco", ".json", write_predicted("coco"), JSON),
+    ("published list", ".json", write_published_list, JSON),
+    ("mmpose", ".json", write_mmpose, JSON),
+    ("csv", ".csv", write_predicted("csv"), TEXT),
+)
+"""files of `luvli score`: kind, suffix, how a good one is written, how it is damaged"""
 
 
-def _triage() -> Reader:
-    def read(path: Path) -> None:
-        from luvli.calibration.triage_results import triage_results
-        from luvli.trust.trust import Trust
-
-        triage_results(path, path.with_name("triage"), Trust(), 0.5)
-
-    return Reader("triage json", ".json", _write_predicted("json"), read, mutate.JSON)
+def write_with_labels(write: Callable[[Path], None], path: Path) -> None:
+    write(path)
+    write_labels(path.with_name("truth.json"), records(), "json")
 
 
-def _metrics() -> Reader:
-    def make(path: Path) -> None:
-        from luvli.evaluation.metrics import compute_metrics
-
-        path.write_text(compute_metrics(_matched(path), resamples=2).to_json())
-
-    def read(path: Path) -> None:
-        from luvli.evaluation.metrics import Evaluation
-
-        metrics = Evaluation.read(path)
-        for name in ("auc7_box", "nme_box"):
-            metrics.value(name)
-
-    return Reader("metrics.json", ".json", make, read, mutate.JSON)
+def score(path: Path) -> None:
+    """`luvli score FILE --truth truth.json`, and the other way round."""
+    truth = path.with_name("truth.json")
+    for ways in ((path, None), (truth, path)):
+        with contextlib.suppress(InputError):
+            compute_metrics(read_faces(*ways, by_order=True), resamples=2)
+    compute_metrics(read_faces(path, truth, by_order=True), resamples=2)
 
 
-def _shards() -> Reader:
-    """Labelled faces with their images in Parquet: read as training does, label and image."""
+def triage(path: Path) -> None:
+    triage_results(path, path.with_name("triage"), Trust(), 0.5)
 
-    def make(path: Path) -> None:
-        import shutil
 
-        from luvli.data.formats.label_parquet import write_label_shards
-        from luvli.image.write import write_image
+def write_metrics(path: Path) -> None:
+    path.write_text(compute_metrics(matched(path), resamples=2).to_json())
 
-        faces = []
-        for i, face in enumerate(records()):
-            image = path.with_name(f"for-shards-{i}.png")
-            write_image(image, photograph())
-            faces.append(face.with_changes(image=image))
-        shards = path.with_name("shards")
-        shutil.copy(write_label_shards(shards, faces)[0], path)
-        shutil.rmtree(shards)
 
-    def read(path: Path) -> None:
-        from luvli.data.sets import get_set
-        from luvli.data.sets.definition import Problem, Request
-        from luvli.data.sets.parquet import read_parquet_set
-        from luvli.errors import InputError
-        from luvli.image import read_image
-
-        for face in read_parquet_set(Request(path, "all", get_set("parquet"))):
-            if isinstance(face, Problem):
-                raise InputError(str(face))
-            if isinstance(face, FaceRecord):
-                read_image(face.image or "")
-
-    return Reader("labels parquet", ".parquet", make, read)
+def read_metrics(path: Path) -> None:
+    metrics = Evaluation.read(path)
+    for name in ("auc7_box", "nme_box"):
+        metrics.value(name)
 
 
 def label_readers() -> list[Reader]:
-    """Labels, predictions that are scored or judged, and metrics."""
-    from luvli.data.formats import LABEL_FORMATS
-
-    labels = [*(_labels(name) for name in LABEL_FORMATS if name != "menpo"), _menpo(), _shards()]
-    return [*labels, *_scores(), _triage(), _metrics()]
+    """Labels, predictions that are scored or selected, and metrics."""
+    return [
+        *(labels(name) for name in LABEL_FORMATS if name != "menpo"),
+        Reader("labels menpo", ".mat", write_menpo, lambda path: read_labels(path, "menpo")),
+        Reader("labels parquet", ".parquet", write_shard, read_shard),
+        *(Reader(f"score {kind}", suffix, partial(write_with_labels, write), score, mutators)
+          for kind, suffix, write, mutators in SCORED),
+        Reader("triage json", ".json", write_predicted("json"), triage, JSON),
+        Reader("metrics.json", ".json", write_metrics, read_metrics, JSON),
+    ]  # fmt: skip

@@ -13,7 +13,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from hostile.reader import Reader, encoded
+from hostile.reader import encoded
+from luvli.errors import InputError
 
 OPTIONS = ("boxes", "min_score", "coverage", "model", "regions", "measures", "x", "boxes[]", "")
 NUMBERS = ("1e-300", "2e-300", "1e300", "-1e999", "NaN", "Infinity", "1e5", "-0", "0", "9" * 400)
@@ -156,26 +157,20 @@ async def send(app: Any, request: dict[str, Any]) -> tuple[int, bytes]:
     return messages[0]["status"], b"".join(m.get("body", b"") for m in messages[1:])
 
 
-def request_reader() -> Reader:
-    """`POST /v1/predict` and the handshake of the stream."""
+def write_request(path: Path) -> None:
+    request = {"socket": False, "token": False, "query": "boxes=[[1,2,30,40]]"}
+    body = encoded("JPEG").decode("latin-1")
+    path.write_text(json.dumps(request | {"headers": [["host", "localhost"]], "body": body}))
 
-    def make(path: Path) -> None:
-        request = {"socket": False, "token": False, "query": "boxes=[[1,2,30,40]]"}
-        body = encoded("JPEG").decode("latin-1")
-        request |= {"headers": [["host", "localhost"]], "body": body}
-        path.write_text(json.dumps(request))
 
-    def read(path: Path) -> None:
-        from luvli.errors import InputError
-
-        request = json.loads(path.read_text())
-        loop, apps = applications()
-        status, body = loop.run_until_complete(send(apps[request["token"]], request))
-        if status in (101, 200):
-            return
-        if status == 403 and not body:
-            raise InputError("the handshake is refused.")
-        assert 400 <= status < 500, f"status {status}"
-        raise InputError(json.loads(body)["error"]["message"])
-
-    return Reader("request to the server", ".request", make, read, (crafted,))
+def send_request(path: Path) -> None:
+    """`POST /v1/predict` or the handshake of the stream."""
+    request = json.loads(path.read_text())
+    loop, apps = applications()
+    status, body = loop.run_until_complete(send(apps[request["token"]], request))
+    if status in (101, 200):
+        return
+    if status == 403 and not body:
+        raise InputError("the handshake is refused.")
+    assert 400 <= status < 500, f"status {status}"
+    raise InputError(json.loads(body)["error"]["message"])
