@@ -140,23 +140,22 @@ def _check_matrix(data: bytes, order: str, depth: int) -> str | None:
         raise ValueError("cells inside cells without end")
     if not data:
         return ""  # an empty cell
-    elements = _elements(data, order)
-    head, parts = elements[:3], elements[3:]
-    if [kind for kind, _ in head[:2]] != [6, 5] or len(head) < 3 or len(head[0][1]) != 8:
-        raise ValueError("a variable without flags, dimensions or name")
-    flags = struct.unpack(f"{order}II", head[0][1])[0]
-    matrix_class, is_complex = flags & 0xFF, bool(flags & 0x0800)
-    sizes = np.frombuffer(head[1][1], f"{order}i4").tolist()
-    if not 2 <= len(sizes) <= 32 or min(sizes) < 0:
+    (flags_type, flags), (sizes_type, sizes), (_, name), *parts = _elements(data, order)
+    if (flags_type, sizes_type, len(flags)) != (6, 5, 8):
+        raise ValueError("a variable without flags or dimensions")
+    bits = struct.unpack(f"{order}II", flags)[0]
+    matrix_class, is_complex = bits & 0xFF, bool(bits & 0x0800)
+    shape = np.frombuffer(sizes, f"{order}i4").tolist()
+    if not 2 <= len(shape) <= 32 or min(shape) < 0:
         raise ValueError("dimensions that are none")
-    count = math.prod(sizes)
+    count = math.prod(shape)
+    if matrix_class == _STRUCT:
+        (_, width), (_, names), *parts = parts
+        (length,) = struct.unpack(f"{order}i", width)
+        if not 0 < length <= 256 or len(names) % length:
+            raise ValueError("a struct without names")
+        count *= len(names) // length
     if matrix_class in (_CELL, _STRUCT):
-        if matrix_class == _STRUCT:
-            (_, width), (_, names), *parts = parts
-            (length,) = struct.unpack(f"{order}i", width)
-            if not 0 < length <= 256 or len(names) % length:
-                raise ValueError("a struct without names")
-            count *= len(names) // length
         if len(parts) != count or any(kind != _MATRIX for kind, _ in parts):
             raise ValueError(f"{len(parts)} values where the dimensions ask for {count}")
         for _, inner in parts:
@@ -168,7 +167,7 @@ def _check_matrix(data: bytes, order: str, depth: int) -> str | None:
             _check_numbers(kind, raw, count, matrix_class == _CHARACTERS)
     else:
         return None  # SciPy passes over it, too
-    return head[2][1].decode("latin-1")
+    return name.decode("latin-1")
 
 
 def _check_numbers(kind: int, raw: bytes, count: int, characters: bool) -> None:
