@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class FaceField:
     """A field with one value for each face: an array in `Faces`, one entry in `FaceLandmarks`."""
 
-    shape: tuple[int | str, ...] | None = ()
-    """of one face's value; "k" is the number of landmarks; None: not checked"""
+    shape: tuple[Any, ...] | None = ()
+    """of one face's value; "k", the number of landmarks, comes first; None: not checked"""
     kind: type = float
     missing: float | None = None
     """what stands for a value that is not given; None: the whole field is None"""
@@ -35,12 +35,12 @@ class FaceField:
 
     def array(self, name: str, value: Any, k: int, n: int | None = None) -> Any:
         """A read-only array of n faces, or of one."""
+        if value is None and self.missing is None:
+            return None
         shape = None
         if self.shape is not None:
-            one = tuple(k if side == "k" else int(side) for side in self.shape)
+            one = (k, *self.shape[1:]) if self.shape[:1] == ("k",) else self.shape
             shape = one if n is None else (n, *one)
-        if value is None and (self.missing is None or shape is None):
-            return None
         value = np.full(shape or (), self.missing) if value is None else value
         array = read_only(name, value, self.kind)
         if shape is not None and array.shape != shape:

@@ -19,10 +19,7 @@ from luvli.measures.measure import (
     Measures,
     definitions,
     gradient,
-    measure_points,
     openness_and_slopes,
-    pose_measures,
-    smallest_visibility,
 )
 
 if TYPE_CHECKING:
@@ -34,20 +31,19 @@ def measures_of(faces: Faces) -> Measures:
     known = definitions(faces.markup)
     if not known:
         raise InputError(f"measures need the 68 points of ibug68, these faces have {faces.markup}.")
-    visibility, errors = _visibility(faces), faces.errors
+    visibility, errors, scale = _visibility(faces), faces.errors, faces.measure_scale
     measures = {}
     for each in known:
-        value, std = measure_points(each, faces.points, errors)
-        visible = smallest_visibility(visibility, each.landmarks)
+        slopes = gradient(each.function, faces.points, each.landmarks)
+        std = np.sqrt(errors.variance(slopes[:, None])[:, 0]) * scale.get(each.name, 1.0)
+        visible = visibility[:, list(each.landmarks)].min(axis=1)  # they are hidden together
+        value = np.asarray(each.function(faces.points))
         measures[each.name] = Measure(value, std, visible, each.unit, faces.likelihood)
-    measures |= pose_measures(faces.head_pose(), visibility)
-    scale = faces.measure_scale
-    return Measures(
-        {
-            name: replace(measure, std=measure.std * scale.get(name, 1.0))
-            for name, measure in measures.items()
-        }
-    )
+    pose, seen = faces.head_pose(), visibility.mean(axis=1)
+    for i, name in enumerate(("yaw", "pitch", "roll")):
+        std = pose.deviation[:, i] * scale.get(name, 1.0)
+        measures[name] = Measure(pose[i], std, seen, "degrees")
+    return Measures(measures)
 
 
 def with_measures(faces: Faces, calibration: MeasureCalibration) -> Faces:

@@ -23,8 +23,6 @@ from luvli.arrays import Floats
 from luvli.errors import check_range
 from luvli.likelihood import family
 from luvli.markup import get_markup
-from luvli.measures.correlation import ErrorModel
-from luvli.measures.head_pose import HeadPose
 
 PointsFunction = Callable[[Floats], Any]
 """points (..., k, 2) -> a number for each face (...)"""
@@ -203,29 +201,6 @@ def gradient(
     slopes = np.zeros((n, k, 2))
     slopes[:, chosen] = (change / (2 * step)).transpose(2, 0, 1)
     return slopes
-
-
-def measure_points(
-    definition: Definition, points: Floats, errors: ErrorModel
-) -> tuple[Floats, Floats]:
-    """(n,) values of a measure of points (n, k, 2), and (n,) their standard deviations."""
-    slopes = gradient(definition.function, points, definition.landmarks)
-    value = np.asarray(definition.function(points), dtype=np.float64)
-    return value, np.sqrt(errors.variance(slopes[:, None])[:, 0])
-
-
-def smallest_visibility(visibility: Floats, landmarks: ArrayLike) -> Floats:
-    """(n,) probability that all `landmarks` can be seen."""
-    return np.asarray(visibility[:, np.asarray(landmarks, dtype=np.intp)].min(axis=1))
-
-
-def pose_measures(pose: HeadPose, visibility: Floats) -> dict[str, Measure]:
-    """Yaw, pitch and roll as measures, of n faces; `visible` is the mean visibility."""
-    seen = visibility.mean(axis=1)
-    return {
-        name: Measure(np.asarray(getattr(pose, name)), pose.deviation[:, i], seen, "degrees")
-        for i, name in enumerate(("yaw", "pitch", "roll"))
-    }
 
 
 def _distance(one: Floats, other: Floats) -> Floats:

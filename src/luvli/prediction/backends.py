@@ -9,10 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from luvli.errors import InputError
+from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
-from luvli.models import find_model
+from luvli.models import find_model, model_names, read_card
 from luvli.network.backend import Backend
+from luvli.network.licence import is_open
 
 BackendName = Literal["onnx", "torch"]
 """ONNX Runtime for `.onnx`, PyTorch for `.safetensors`"""
@@ -45,6 +46,18 @@ def open_backend(
     info = opened.info
     logger.info("loaded %s %s from %s, %d threads", info.name, info.version, path, opened.threads)
     return opened
+
+
+def check_licence(wanted: str | None, licence: str, model: str) -> None:
+    """Refuse a model whose licence is not open, where an "open" one is wanted."""
+    if wanted not in (None, "open"):
+        raise unknown_choice("licence", wanted, ("open",))
+    if wanted == "open" and not is_open(licence):
+        free = [name for name in model_names() if is_open(read_card(name).licence)]
+        raise InputError(
+            f"the licence of {model} is not open ({licence}): use "
+            f"{' or '.join(free) or 'a model of your own'}."
+        )
 
 
 def _try_once(model: Backend) -> None:

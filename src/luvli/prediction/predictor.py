@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError
 from luvli.face_measures import measure_fields
 from luvli.faces import Faces
 from luvli.files import PathLike
@@ -23,13 +23,11 @@ from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
 from luvli.image.source import AnyImage, Color, name_of, plain_source
 from luvli.markup import get_markup, is_markup
-from luvli.models import model_names, read_card
 from luvli.network.backend import Backend, no_faces
-from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
 from luvli.prediction import refine
 from luvli.prediction.arguments import Options, as_sources
-from luvli.prediction.backends import BackendName, open_backend
+from luvli.prediction.backends import BackendName, check_licence, open_backend
 from luvli.prediction.cropped import CroppedFaces
 from luvli.prediction.rotations import TURNS, TryRotations, detect_turned, is_doubtful
 from luvli.trust.features import predicted_poses
@@ -71,15 +69,8 @@ def load(
         raise InputError(f"load has no option {name!r}: {choose}.")
     if isinstance(providers, str):
         providers = [providers]
-    if licence not in (None, "open"):
-        raise unknown_choice("licence", licence, ("open",))
     opened = open_backend(model, backend, threads, providers)
-    if licence == "open" and not is_open(opened.info.licence):
-        free = [name for name in model_names() if is_open(read_card(name).licence)]
-        raise InputError(
-            f"the licence of {model} is not open ({opened.info.licence}): use "
-            f"{' or '.join(free) or 'a model of your own'}."
-        )
+    check_licence(licence, opened.info.licence, str(model))
     return Predictor(opened, small_faces=small_faces)
 
 
