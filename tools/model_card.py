@@ -13,8 +13,7 @@ from luvli.network.licence import is_open
 from luvli.training.ingredients import ingredients
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_data import Source
-from luvli.training.sources import load_source
-from measure_model import PUBLISHED
+from luvli.training.sources import SourceFaces
 
 ROOT = Path(__file__).resolve().parents[1]
 TITLES = {
@@ -77,6 +76,7 @@ USE = (
 
 def make_card(
     recipe: Recipe,
+    sources: Mapping[str, SourceFaces],
     model: Path,
     progress: str,
     calibrated_on: int,
@@ -96,7 +96,7 @@ def make_card(
         else "Research use only, because the training sets allow no other use.",
         intended_use=("Any: " if free else "Research: ") + USE,
         limits=OPEN_LIMITS if free else RESEARCH_LIMITS,
-        data=data_lines(recipe),
+        data=data_lines(recipe, sources),
         recipe=recipe_line(recipe, progress),
         architecture=architecture_line(recipe, network),
         calibration=calibration_line(recipe, info, calibrated_on),
@@ -142,12 +142,12 @@ def calibration_line(recipe: Recipe, info: Mapping[str, Any], calibrated_on: int
     )
 
 
-def data_lines(recipe: Recipe) -> list[str]:
+def data_lines(recipe: Recipe, sources: Mapping[str, SourceFaces]) -> list[str]:
     """What was learnt from: each source with its counts, and the licences that an open model
     follows."""
     lines = []
     for name, source in recipe.data.sources.items():
-        train, held_out = count_faces(name, source, recipe)
+        train, held_out = count_faces(source, sources.get(name))
         counts = f"{train:,} faces" + (f", {held_out:,} held out" if held_out else "")
         lines.append(f"{TITLES.get(name, name)}: {counts}")
     teachers = {stage.teacher for stage in recipe.stages.values() if stage.teacher}
@@ -161,10 +161,9 @@ def data_lines(recipe: Recipe) -> list[str]:
     return lines
 
 
-def count_faces(name: str, source: Source, recipe: Recipe) -> tuple[int, int]:
+def count_faces(source: Source, faces: SourceFaces | None) -> tuple[int, int]:
     """Faces to learn from and held out; nothing is rendered for it."""
-    if source.synthetic is not None:
-        assert isinstance(source.hold_out, int)
+    if faces is None:
+        assert source.synthetic is not None and isinstance(source.hold_out, int)
         return source.synthetic.faces - source.hold_out, source.hold_out
-    faces = load_source(name, source.model_copy(update=PUBLISHED), recipe.data)
     return len(faces.train), len(faces.held_out)

@@ -120,7 +120,7 @@ def calibrate_and_measure(
     tables += [*trust_tables(fitted), speed_table(model, model.with_suffix(".onnx"))]
     tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
     summary = headline(held, faces, tables[-1])
-    return make_card(recipe, model, progress, len(records), summary, tables)
+    return make_card(recipe, sources, model, progress, len(records), summary, tables)
 
 
 def measure(

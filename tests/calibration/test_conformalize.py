@@ -10,7 +10,6 @@ from luvli.calibration.conformalize import (
     conformalize,
     face_quantiles,
     faces_needed,
-    largest_radius,
 )
 
 
@@ -53,8 +52,6 @@ def test_quantiles_by_hand() -> None:
     radii = [[1.0, 3.0], [2.0, np.nan], [5.0, 5.0], [np.nan, np.nan]]
     wanted = {0.1: 1.0, 0.3: 2.0, 0.45: 3.0, 0.6: 5.0, 0.75: 5.0, 0.8: np.inf}
     assert face_quantiles(radii, list(wanted)).tolist() == list(wanted.values())
-    assert largest_radius(radii).tolist()[:3] == [3.0, 2.0, 5.0]
-    assert np.isnan(largest_radius(radii)[3])
     for coverage in (0.5, 0.9, 0.99):
         for n, finite in ((faces_needed(coverage), True), (faces_needed(coverage) - 1, False)):
             scores = np.arange(n, dtype=float)[:, None]

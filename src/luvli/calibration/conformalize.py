@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.arrays import Floats
+from luvli.arrays import Bools, Floats
 from luvli.trust.conformal import ALL_POSES, JOINT, ConformalRadii
 
 LEVELS = tuple(round(0.5 + 0.01 * i, 2) for i in range(50))
@@ -49,12 +49,6 @@ def face_quantiles(radii: ArrayLike, coverages: Sequence[float]) -> Floats:
     return np.append(values[known][order], np.inf)[place]
 
 
-def largest_radius(radii: Floats) -> Floats:
-    """(n,) the largest radius of each face's visible landmarks: the score of joint regions."""
-    worst = np.where(np.isfinite(radii), radii, -np.inf).max(axis=1)
-    return np.where(np.isfinite(worst), worst, np.nan)
-
-
 def faces_needed(coverage: float) -> int:
     """How many calibration faces a finite radius for this coverage takes.
 
@@ -74,21 +68,23 @@ def conformalize(
     each landmark is in one of the `groups`.
     """
     classes = np.asarray(poses, dtype=str)
-    usable = np.isfinite(radii).any(axis=1)
+    usable: Bools = np.asarray(np.isfinite(radii).any(axis=1))
     counts = {str(name): int((classes[usable] == name).sum()) for name in np.unique(classes)}
-    table: dict[str, dict[str, list[float | None]]] = {}
-    for pose in (ALL_POSES, *(name for name, count in counts.items() if count >= MIN_FACES)):
-        chosen = radii if pose == ALL_POSES else radii[classes == pose]
-        scores = {name: chosen[:, list(group)] for name, group in groups.items()}
-        scores[JOINT] = largest_radius(chosen)[:, None]
-        table[pose] = {
-            name: [round(float(r), 4) if math.isfinite(r) else None
-                   for r in face_quantiles(values, LEVELS)]
-            for name, values in scores.items()
-        }  # fmt: skip
+    worst = np.where(np.isnan(radii), -np.inf, radii).max(axis=1)[:, None]  # of joint regions
+    scores = {name: radii[:, list(group)] for name, group in groups.items()}
+    scores[JOINT] = np.where(usable[:, None], worst, np.nan)
+
+    def table(rows: Bools) -> dict[str, list[float | None]]:
+        quantiles = {name: face_quantiles(each[rows], LEVELS) for name, each in scores.items()}
+        return {
+            name: [round(r, 4) if math.isfinite(r) else None for r in values.tolist()]
+            for name, values in quantiles.items()
+        }
+
+    large = [name for name, count in counts.items() if count >= MIN_FACES]
     return ConformalRadii(
         levels=list(LEVELS),
         groups={name: list(group) for name, group in groups.items()},
-        radii=table,
+        radii={ALL_POSES: table(usable)} | {name: table(classes == name) for name in large},
         faces={ALL_POSES: int(usable.sum()), **counts},
     )

@@ -12,11 +12,13 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.data.augment.occluders import add_mask, draw_hand, draw_occluder
+from luvli.data.augment.photometric import motion_kernel
 from luvli.data.record import Visibility
 from luvli.image.box import Box
 from luvli.image.crop import Crop
@@ -55,9 +57,18 @@ def corrupt(scene: FaceScene, kind: str, rng: Rng, others: Sequence[FaceScene] =
     kind that needs a second face."""
     if kind == "neighbour" and others:
         made = _neighbour(scene, others[int(rng.integers(len(others)))], rng)
+    elif kind in _OTHER_SCENES:
+        made = _OTHER_SCENES[kind](scene, rng)
+    elif kind in _OTHER_PIXELS:
+        made = replace(scene, image=_to_image(_OTHER_PIXELS[kind](scene, rng)))
     else:
-        made = _FUNCTIONS[kind](scene, rng)
+        image = _to_image(_NO_FACES[kind](scene.image, rng))
+        middle = np.full(2, (len(image) - 1) / 2)
+        made = FaceScene(image, _box(middle, np.full(2, len(image) / WINDOW)), ())
     return replace(made, corruption=kind)
+
+
+# -- another box or place: scene -> scene -----------------------------------------------------
 
 
 def _wrong_box(scene: FaceScene, rng: Rng) -> FaceScene:
@@ -84,9 +95,9 @@ def _neighbour(scene: FaceScene, other: FaceScene, rng: Rng) -> FaceScene:
     there = (columns >= shift) & (columns < side + shift)
     image = np.where(theirs[:, None], 0, scene.image)
     image[:, theirs & there] = other.image[:, columns[theirs & there] - shift]
-    centre = np.array([x + rng.uniform(0.25, 0.75) * away, y])
+    box = _box(np.array([x + rng.uniform(0.25, 0.75) * away, y]), _size(scene.box))
     faces = (*scene.faces, *(points + np.array([shift, 0.0]) for points in other.faces))
-    return replace(scene, image=_to_image(image), box=_box(centre, _size(scene.box)), faces=faces)
+    return replace(scene, image=_to_image(image), box=box, faces=faces)
 
 
 def _turned(scene: FaceScene, rng: Rng) -> FaceScene:
@@ -104,10 +115,11 @@ def _rotate(scene: FaceScene, degrees: float) -> FaceScene:
     return FaceScene(crop.warp(scene.image), Box.around(np.concatenate(faces)), faces)
 
 
-def _drawing(scene: FaceScene, rng: Rng) -> FaceScene:
-    """Flat colours with dark outlines, or outlines alone."""
-    import cv2
+# -- other pixels: scene -> (H, W, 3), 0..255 -------------------------------------------------
 
+
+def _drawing(scene: FaceScene, rng: Rng) -> Floats:
+    """Flat colours with dark outlines, or outlines alone."""
     image = scene.image
     for _ in range(int(rng.integers(2, 6))):
         image = np.asarray(cv2.bilateralFilter(image, 9, 60, 7), np.uint8)
@@ -120,19 +132,15 @@ def _drawing(scene: FaceScene, rng: Rng) -> FaceScene:
     flat = np.rint(image / 255 * levels) / levels * 255
     if rng.random() < 0.35:
         flat = np.full_like(flat, 255.0)
-    drawn = np.where(lines[:, :, None] > 0, flat, flat * rng.uniform(0.0, 0.4))
-    return replace(scene, image=_to_image(drawn))
+    return np.where(lines[:, :, None] > 0, flat, flat * rng.uniform(0.0, 0.4))
 
 
-def _mask(scene: FaceScene, rng: Rng) -> FaceScene:
+def _mask(scene: FaceScene, rng: Rng) -> Floats | ImageArray:
     """A mask that follows the face, a piece of cloth, or a bar over the eyes."""
-    import cv2
-
     labels = scene.faces[0]
     if rng.random() < 0.5 and len(labels) == 68:
         classes = np.where(np.isfinite(labels).all(axis=1), Visibility.UNOCCLUDED, 0)
-        masked, _ = add_mask(scene.image, labels, classes.astype(np.int8), rng)
-        return replace(scene, image=masked)
+        return add_mask(scene.image, labels, classes.astype(np.int8), rng)[0]
     box, colour = scene.box, rng.uniform(20, 240, 3)
     if rng.random() < 0.7:
         top = rng.uniform(0.38, 0.55)
@@ -141,16 +149,16 @@ def _mask(scene: FaceScene, rng: Rng) -> FaceScene:
     else:
         low, colour = rng.uniform(0.3, 0.42), colour * 0.15
         corners = [(-0.05, 0.02), (1.05, 0.02), (1.05, low), (-0.05, low)]
-    outline = np.array(corners) * (box.width, box.height) + (box.x0, box.y0)
+    outline = np.array(corners) * _size(box) + (box.x0, box.y0)
     shape = np.zeros(scene.image.shape[:2], np.uint8)
     cv2.fillPoly(shape, [np.rint(outline).astype(np.int32)], 255)
     soft = cv2.GaussianBlur(shape, (0, 0), 1.2)[:, :, None] / 255
     rows = np.arange(len(shape))[:, None, None]
     folds = 1 + 0.12 * np.sin(rows / rng.uniform(2, 6))
-    return replace(scene, image=_to_image(scene.image * (1 - soft) + colour * folds * soft))
+    return np.asarray(scene.image * (1 - soft) + colour * folds * soft)
 
 
-def _hand(scene: FaceScene, rng: Rng) -> FaceScene:
+def _hand(scene: FaceScene, rng: Rng) -> Floats:
     """One to four hands and things before the face."""
     crop = Crop.from_box(scene.box, SIDE, 1.2)
     window = crop.warp(scene.image)
@@ -160,56 +168,46 @@ def _hand(scene: FaceScene, rng: Rng) -> FaceScene:
         texture, alpha = (draw_hand if number == 0 else draw_occluder)(window, rng)
         cover = inside.warp(np.repeat(_to_image(alpha[:, :, None] * 255), 3, axis=2)) / 255
         image = image * (1 - cover) + inside.warp(texture) * cover
-    return replace(scene, image=_to_image(image))
+    return image
 
 
-def _blur(scene: FaceScene, rng: Rng) -> FaceScene:
+def _blur(scene: FaceScene, rng: Rng) -> ImageArray:
     """Out of focus or moved, by 3 to 14 percent of the box."""
-    import cv2
-
     spread = float(rng.uniform(0.03, 0.14)) * scene.box.size
     if rng.random() < 0.6:
-        return replace(scene, image=_to_image(cv2.GaussianBlur(scene.image, (0, 0), spread)))
-    half, angle = int(2 * spread), rng.uniform(0, np.pi)
-    kernel = np.zeros((2 * half + 1, 2 * half + 1), np.uint8)
-    way = np.rint(half * np.array([np.cos(angle), np.sin(angle)])).astype(int)
-    start, end = (half - way).tolist(), (half + way).tolist()
-    cv2.line(kernel, start, end, 1)
-    return replace(scene, image=_to_image(cv2.filter2D(scene.image, -1, kernel / kernel.sum())))
+        return np.asarray(cv2.GaussianBlur(scene.image, (0, 0), spread), np.uint8)
+    kernel = motion_kernel(4 * spread, rng.uniform(0, np.pi))
+    return np.asarray(cv2.filter2D(scene.image, -1, kernel), np.uint8)
 
 
-def _noise(scene: FaceScene, rng: Rng) -> FaceScene:
+def _noise(scene: FaceScene, rng: Rng) -> Floats | ImageArray:
     """Sensor noise, darkness with noise, or few large pixels."""
-    import cv2
-
-    image = scene.image.astype(np.float64)
-    way = rng.integers(3)
+    image, way = scene.image, rng.integers(3)
     if way == 0:
-        return replace(
-            scene, image=_to_image(image + rng.normal(0, rng.uniform(25, 110), image.shape))
-        )
+        return image + rng.normal(0, rng.uniform(25, 110), image.shape)
     if way == 1:
         dark = rng.uniform(0.03, 0.12)
-        noise = rng.normal(0, rng.uniform(3, 8), image.shape)
-        return replace(scene, image=_to_image(image + noise / dark))
+        return image + rng.normal(0, rng.uniform(3, 8), image.shape) / dark
     few = max(4, int(len(image) / WINDOW / rng.uniform(6, 14)))
-    small = cv2.resize(scene.image, (few, few), interpolation=cv2.INTER_AREA)
+    small = cv2.resize(image, (few, few), interpolation=cv2.INTER_AREA)
     back = int(rng.choice([cv2.INTER_NEAREST, cv2.INTER_LINEAR]))
-    return replace(scene, image=_to_image(cv2.resize(small, image.shape[:2], interpolation=back)))
+    return np.asarray(cv2.resize(small, image.shape[:2], interpolation=back), np.uint8)
 
 
-def _animal(scene: FaceScene, rng: Rng) -> FaceScene:
+# -- no face: the image of a scene -> (H, W, 3), 0..255 ---------------------------------------
+
+
+def _animal(image: ImageArray, rng: Rng) -> Floats | ImageArray:
     """A cat, where scikit-image is installed; a face drawn with a few lines otherwise."""
     cat = _cat()
     if cat is None:
-        return _without_face(_drawn_face(len(scene.image), rng))
+        return _drawn_face(image, rng)
     x, y = np.array([230.0, 145.0]) + rng.normal(0, 10, 2)
     window = rng.uniform(0.85, 1.25) * 165 * WINDOW
-    crop = Crop.from_square((x, y), window, len(scene.image), float(rng.normal(0, 15)))
-    image = crop.warp(cat)
+    shown = Crop.from_square((x, y), window, len(image), float(rng.normal(0, 15))).warp(cat)
     if rng.random() < 0.5:
-        image = image[:, ::-1]
-    return _without_face(rng.uniform(0.6, 1.35, 3) * image)
+        shown = shown[:, ::-1]
+    return np.asarray(rng.uniform(0.6, 1.35, 3) * shown)
 
 
 @cache
@@ -221,36 +219,40 @@ def _cat() -> ImageArray | None:
     return np.asarray(data.chelsea(), np.uint8)
 
 
-def _no_face(scene: FaceScene, rng: Rng) -> FaceScene:
-    """Surroundings of a face, plain shades, textures, or a face drawn with a few lines."""
-    import cv2
+def _no_face(image: ImageArray, rng: Rng) -> Floats | ImageArray:
+    """One of four kinds of images without a face."""
+    ways = (_drawn_face, _surroundings, _corner, _texture)
+    return ways[int(rng.integers(4))](image, rng)
 
-    side = len(scene.image)
-    way = rng.integers(4)
-    if way == 0:
-        return _without_face(_drawn_face(side, rng))
-    if way == 1:  # the image's border, spread over the whole: nothing of the face is left
-        x0, y0, x1, y1 = (int(np.clip(edge, 0, side)) for edge in scene.box)
-        reach = int(0.25 * scene.box.height)
-        hole = np.zeros((side, side), np.uint8)
-        hole[max(0, y0 - reach) : y1 + reach // 2, max(0, x0 - reach // 2) : x1 + reach // 2] = 255
-        return _without_face(cv2.inpaint(scene.image, hole, 3, cv2.INPAINT_TELEA))
-    if way == 2:
-        corner = scene.image[: side // 5, : side // 5]
-        return _without_face(cv2.resize(corner, (side, side), interpolation=cv2.INTER_LINEAR))
+
+def _surroundings(image: ImageArray, rng: Rng) -> ImageArray:
+    """The image's border, spread over the whole: nothing of the face is left."""
+    side = len(image)
+    half = int(0.75 * side / WINDOW)
+    hole = np.zeros((side, side), np.uint8)
+    hole[max(0, side // 2 - half) : side // 2 + half, side // 2 - half : side // 2 + half] = 255
+    return np.asarray(cv2.inpaint(image, hole, 3, cv2.INPAINT_TELEA), np.uint8)
+
+
+def _corner(image: ImageArray, rng: Rng) -> ImageArray:
+    """A fifth of the image, enlarged: plain shades."""
+    part = image[: len(image) // 5, : len(image) // 5]
+    return np.asarray(cv2.resize(part, image.shape[:2], interpolation=cv2.INTER_LINEAR), np.uint8)
+
+
+def _texture(image: ImageArray, rng: Rng) -> Floats:
+    """Smooth random colours."""
     cells = int(rng.integers(2, 24))
-    coarse = rng.uniform(0, 255, (cells, cells, 3)).astype(np.float32)
-    return _without_face(cv2.resize(coarse, (side, side), interpolation=cv2.INTER_CUBIC))
+    coarse = rng.uniform(0, 255, (cells, cells, 3))
+    return np.asarray(cv2.resize(coarse, image.shape[:2], interpolation=cv2.INTER_CUBIC))
 
 
-def _drawn_face(side: int, rng: Rng) -> ImageArray:
+def _drawn_face(image: ImageArray, rng: Rng) -> ImageArray:
     """A circle with two eyes and a mouth: no face that has landmarks."""
-    import cv2
-
+    side = len(image)
     canvas = np.full((side, side, 3), rng.uniform(120, 255, 3)).astype(np.uint8)
     c, r = side // 2, int(side / WINDOW * 0.55)
-    colour = tuple(int(value) for value in rng.uniform(0, 255, 3))
-    ink = tuple(int(value) for value in rng.uniform(0, 70, 3))
+    colour, ink = (rng.uniform(0, top, 3).astype(int).tolist() for top in (255, 70))
     head = (r, int(r * rng.uniform(0.9, 1.2)))
     cv2.ellipse(canvas, (c, c), head, 0, 0, 360, colour, -1)
     cv2.ellipse(canvas, (c, c), head, 0, 0, 360, ink, 2)
@@ -261,13 +263,6 @@ def _drawn_face(side: int, rng: Rng) -> ImageArray:
     start = 0 if rng.random() < 0.7 else 180
     cv2.ellipse(canvas, (c, c + int(0.3 * r)), mouth, 0, start, start + 180, ink, 3)
     return canvas
-
-
-def _without_face(image: ArrayLike) -> FaceScene:
-    """An image that shows no face, asked about in its middle."""
-    pixels = _to_image(image)
-    side = len(pixels)
-    return FaceScene(pixels, _box(np.full(2, (side - 1) / 2), np.full(2, side / WINDOW)), ())
 
 
 def _size(box: Box) -> Floats:
@@ -283,17 +278,21 @@ def _to_image(values: ArrayLike) -> ImageArray:
     return np.clip(np.asarray(values, dtype=np.float64), 0, 255).astype(np.uint8)
 
 
-_FUNCTIONS: dict[str, Callable[[FaceScene, Rng], FaceScene]] = {
+_OTHER_SCENES: dict[str, Callable[[FaceScene, Rng], FaceScene]] = {
     "wrong box": _wrong_box,
     "neighbour": _wrong_box,  # where there is nobody else
     "turned": _turned,
     "upside down": _upside_down,
+}
+_OTHER_PIXELS: dict[str, Callable[[FaceScene, Rng], ArrayLike]] = {
     "drawing": _drawing,
     "mask": _mask,
     "hand": _hand,
     "blur": _blur,
     "noise": _noise,
+}
+_NO_FACES: dict[str, Callable[[ImageArray, Rng], ArrayLike]] = {
     "animal": _animal,
     "no face": _no_face,
 }
-CORRUPTIONS = tuple(_FUNCTIONS)
+CORRUPTIONS = (*_OTHER_SCENES, *_OTHER_PIXELS, *_NO_FACES)

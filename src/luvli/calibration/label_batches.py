@@ -99,13 +99,14 @@ def parquet_source(path: PathLike) -> LabelSource:
 
 def _batches(file: Path) -> Iterator[LabelBatch]:
     """`ROWS` labels at a time; those of one face stand one after the other."""
-    groups = (list(rows) for _, rows in groupby(_rows(file), key=_label_key))
+    labels = groupby(_rows(file), key=lambda row: (row["image"], row.get("face_id")))
+    groups = (list(rows) for _, rows in labels)
     while some := list(islice(groups, ROWS)):
         try:
             yield _batch(some, file)
+        except InputError as error:
+            raise InputError(f"{file}: {error}") from error
         except (ValueError, TypeError, KeyError) as error:
-            if isinstance(error, InputError):
-                raise InputError(f"{file}: {error}") from error
             raise InputError(
                 f"{file} holds a row that is no face ({brief(error)}): write it again."
             ) from error
@@ -122,33 +123,30 @@ def _rows(file: Path) -> Iterator[_Row]:
         yield from table.to_pylist()
 
 
-def _label_key(row: _Row) -> tuple[Any, Any]:
-    return row["image"], row.get("face_id")
-
-
 def _batch(groups: Sequence[list[_Row]], file: Path) -> LabelBatch:
     """Each label with the face among its rows that lies where it does."""
-    records: list[FaceRecord] = []
-    chosen: list[_Row] = []
-    for rows in groups:
-        first = rows[0]
-        image = str(first["image"])
-        label = {name: first.get(name) for name in SHARD_COLUMNS if name not in PREDICTED}
-        carried = {name: first.get(f"{CARRIED}{name}") for name in SHARD_COLUMNS}
-        label |= {name: value for name, value in carried.items() if value is not None}
-        record = record_of_row(label, str(first.get("face_id") or image))
-        row = _at_label(record, [row for row in rows if row["status"] == "face"])
-        if row is not None:
-            records.append(record)
-            chosen.append({name: row.get(name) for name in PREDICTED})
+    pairs = [(_label(rows[0]), rows) for rows in groups]
+    matched = [(record, _at_label(record, rows)) for record, rows in pairs]
+    chosen = [(record, row) for record, row in matched if row is not None]
     without = len(groups) - len(chosen)
     if not chosen:
         return LabelBatch(None, without)
-    labelled = LabelledFaces.from_records(records, faces_of_rows(chosen, file))
-    return LabelBatch(replace(labelled, images=tuple(row["image"] for row in chosen)), without)
+    predicted = [{name: row.get(name) for name in PREDICTED} for _, row in chosen]
+    faces = faces_of_rows(predicted, file)
+    labelled = LabelledFaces.from_records([record for record, _ in chosen], faces)
+    return LabelBatch(replace(labelled, images=tuple(row["image"] for row in predicted)), without)
+
+
+def _label(row: _Row) -> FaceRecord:
+    """The label beside a prediction, whose own columns may have the same names."""
+    label = {name: row.get(name) for name in SHARD_COLUMNS if name not in PREDICTED}
+    carried = {name: row.get(f"{CARRIED}{name}") for name in SHARD_COLUMNS}
+    label |= {name: value for name, value in carried.items() if value is not None}
+    return record_of_row(label, str(row.get("face_id") or row["image"]))
 
 
 def _at_label(record: FaceRecord, rows: Sequence[_Row]) -> _Row | None:
+    rows = [row for row in rows if row["status"] == "face"]
     if not rows or not record.visible.any():
         return None
     count = len(rows[0]["points"]) // 2
