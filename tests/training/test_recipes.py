@@ -18,7 +18,7 @@ from luvli.training.recipe_files import changed_settings, make_recipe, read_reci
 FOLDER = Path(__file__).resolve().parents[2] / "recipes"
 ALL = sorted(path for path in FOLDER.rglob("*.yaml") if path.name != "base.yaml")
 PAPER = [path for path in ALL if "paper" in path.parts]
-NAMES = [str(path.relative_to(FOLDER).with_suffix("")) for path in ALL]
+NAMES = [path.relative_to(FOLDER).as_posix().removesuffix(".yaml") for path in ALL]
 
 FROM_SCRATCH = [2.5e-4] * 30 + [5e-5] * 30 + [2.5e-5] * 30 + [1.25e-5] * 10
 """2.5e-4, divided by 5, 2 and 2 at epochs 30, 60 and 90"""
@@ -49,8 +49,9 @@ def paper(name: str) -> Recipe:
 
 @pytest.mark.parametrize("path", ALL, ids=NAMES)
 def test_recipes_are_valid_and_survive_yaml(path: Path) -> None:
-    """Each stage's network can be built, and no recipe names a place of a machine."""
+    """Found by name; each stage's network can be built; none names a place of a machine."""
     recipe = read_recipe(path)
+    assert recipe == read_recipe(path.relative_to(FOLDER).as_posix().removesuffix(".yaml"))
     assert make_recipe(yaml.safe_load(write_recipe(recipe)), "the copy") == recipe
     places = [recipe.data.root, recipe.init or "", recipe.data.cache or ""]
     places += [source.path for source in recipe.data.sources.values()]

@@ -15,7 +15,7 @@ import typer
 from typer import Argument, Option
 
 from luvli.cli.options import ENGINE, MODEL, Engine, refuse
-from luvli.cli.output import complain, print_licence, warn
+from luvli.cli.output import complain, note, print_licence, warn
 from luvli.cli.predict_summary import print_summary
 from luvli.errors import InputError
 from luvli.progress import track
@@ -35,12 +35,8 @@ def predict(
         help="Images, videos, folders with all below, patterns, Parquet files, tars, URIs (s3://, "
         "gs://, hdfs://), camera:0, or - for standard input."
     ),
-    out: str | None = Option(
-        None, "--out", "-o", help="Folder to write to; predictions by default."
-    ),
-    format: str | None = Option(
-        None, help="json, csv, parquet, pts, coco, or parts (Ray's default)."
-    ),
+    out: str | None = Option(None, "--out", "-o", help="Folder to write to [predictions]."),
+    format: str | None = Option(None, help="json, csv, parquet, pts, coco or parts (Ray's)."),
     draw: bool | None = Option(None, help="Draw the faces; default for a single photograph."),
     json: bool = Option(False, "--json", help="Print the results and write no file."),
     measures: bool = Option(False, "--measures", help="Also measure eyes, mouth, brows and pose."),
@@ -50,12 +46,8 @@ def predict(
     try_rotations: bool | None = Option(
         None, help="Look for faces in four orientations; by default where none is sure."
     ),
-    min_score: float = Option(
-        0.6, min=0, max=1, help="Leave out faces below this detection score."
-    ),
-    min_confidence: float | None = Option(
-        None, min=0, max=1, help="Leave out faces with less confidence."
-    ),
+    min_score: float = Option(0.6, min=0, max=1, help="Least detection score of a face."),
+    min_confidence: float | None = Option(None, min=0, max=1, help="Least confidence of a face."),
     max_failure_rate: float | None = Option(
         None, help="Mark faces as accepted so that at most this share of them failed."
     ),
@@ -64,9 +56,7 @@ def predict(
     threads: int | None = Option(None, help="Processor threads; all by default."),
     device: Literal["cpu", "cuda"] = Option("cpu", help="What the network runs on."),
     engine: Engine = ENGINE,
-    columns: str | None = Option(
-        None, metavar="IMAGE,NAME", help="Columns of a Parquet source with images and names."
-    ),
+    columns: str | None = Option(None, metavar="IMAGE,NAME", help="Columns of a Parquet source."),
     part_size: int | None = Option(None, min=1, help="Images, or frames, written together."),
 ) -> None:
     """Find faces and write their landmarks with covariance and visibility.
@@ -88,19 +78,22 @@ def predict(
     camera = _check(paths, on_ray, json, writing)
     if draw is None:
         draw = format is None and not (on_ray or printing) and Inputs(paths).is_photograph()
-    turns: Any = try_rotations
-    if try_rotations is None:  # boxes of a file are those of the image as it is
-        turns = False if boxes else "auto"
+    if try_rotations is None and boxes:  # those of the image as it is
+        try_rotations = False
     image_column, _, name_column = (columns or "").partition(",")
     settings = JobSettings(
         out=out or "predictions", format=format or ("parts" if on_ray else "json"),
         draw=draw, smooth=smooth, measures=measures, min_score=min_score,
-        min_confidence=min_confidence, try_rotations=turns,
+        min_confidence=min_confidence,
+        try_rotations="auto" if try_rotations is None else try_rotations,
         image_column=image_column or None, name_column=name_column or None, part_size=part_size,
     )  # fmt: skip
     packed = _packed(model, device, boxes, small_faces, max_failure_rate)
     settings = replace(settings, note=packed.digest(boxes))
-    if camera is None:
+    if camera is not None:
+        predictor = packed.open(threads)
+        info, summary = predictor.info, _record(predictor, settings, camera)
+    else:
         executor, info = _executor(on_ray, packed, threads)
         _check_model(info, settings)
         if printing:
@@ -108,11 +101,6 @@ def predict(
         inputs = Inputs(paths, settings.out)
         inputs = inputs.absolute() if on_ray else inputs
         summary, settings = _write(executor, inputs, settings, out is None, overwrite)
-    else:
-        predictor = packed.open(threads)
-        info = predictor.info
-        _check_model(info, settings)
-        summary = _record(predictor, settings, camera)
     print_summary(summary, settings)
     print_licence(info)
     raise typer.Exit(1 if summary.failed else 0)
@@ -235,6 +223,7 @@ def _record(predictor: Predictor, settings: JobSettings, camera: int) -> Summary
     from luvli.prediction.job import record_camera
     from luvli.prediction.streams import camera_frames
 
-    typer.echo("Ctrl-C ends the recording.", err=True)
+    _check_model(predictor.info, settings)
+    note("Ctrl-C ends the recording.")
     frames = _watch(camera_frames(camera), "frames", None)
     return record_camera(predictor, settings, frames, f"camera-{camera}", 30.0)

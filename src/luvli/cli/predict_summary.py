@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import typer
-
-from luvli.cli.output import complain, print_paths, print_table
+from luvli.cli.output import complain, print_paths, print_table, say
 
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks
@@ -45,7 +43,7 @@ def print_summary(summary: Summary, settings: JobSettings) -> None:
     print_table(["", "count"], shown, title="summary")
     if summary.rows:
         good = counts["images"] + counts["frames"]
-        typer.echo(f"images in {summary.rows:,} = done {good:,} + failed {counts['failed']:,}")
+        say(f"images in {summary.rows:,} = done {good:,} + failed {counts['failed']:,}")
     failed = list(summary.failed)
     for sentence in failed[:_SHOWN_FAILURES]:
         complain(sentence)
@@ -53,10 +51,10 @@ def print_summary(summary: Summary, settings: JobSettings) -> None:
         more = len(failed) - _SHOWN_FAILURES
         complain(f"and {more:,} more, all named in {settings.out}/failed.txt.")
     if settings.format == "coco":
-        typer.echo("COCO has no place for covariances and probabilities: they were left out.")
+        say("COCO has no place for covariances and probabilities: they were left out.")
     print_paths(summary.written)
     if settings.draw or settings.format in ("pts", "parts"):
-        typer.echo(f"everything is in {settings.out}")
+        say(f"everything is in {settings.out}")
 
 
 def _endings(skipped: Counter[str]) -> str:

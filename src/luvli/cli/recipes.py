@@ -27,7 +27,8 @@ def list_recipes() -> None:
     folder = recipe_folder()
     if folder is None:
         raise InputError("no recipes came with this installation: give luvli train a file.")
-    print_names({name: recipe_summary(folder / f"{name}.yaml") for name in recipe_names()})
+    names = [name for name in recipe_names() if Path(name).name != "base"]  # what others share
+    print_names({name: recipe_summary(folder / f"{name}.yaml") for name in names})
     say("\nluvli train NAME runs one, luvli recipes show NAME prints it.")
 
 

@@ -60,10 +60,10 @@ def find_recipe(name_or_path: PathLike) -> Path:
     folder = recipe_folder()
     if path.is_file() or folder is None:
         return path
-    name = path.with_suffix("").as_posix().removeprefix("recipes/")
+    name = path.as_posix().removesuffix(".yaml").removeprefix("recipes/")
     if name in recipe_names():
         return folder / f"{name}.yaml"
-    if path.suffix:
+    if path.suffix in (".yaml", ".yml"):
         return path  # reading it will say that it does not exist
     near = get_close_matches(name, recipe_names(), n=1)
     hint = f": did you mean {near[0]!r}?" if near else ":"
