@@ -84,8 +84,10 @@ class AsyncClient:
         if not url.startswith(("http://", "https://")):
             raise InputError(f"{url!r} is not the address of a server: write http://host:port.")
         self._url, self._retries = url.rstrip("/"), retries
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.AsyncClient(headers=self._headers, timeout=timeout, trust_env=False)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.AsyncClient(headers=headers, timeout=timeout, trust_env=False)
+        address = f"{self._url.replace('http', 'ws', 1)}/v1/stream"
+        self.socket: Any = {"uri": address, "additional_headers": headers, "max_size": None}
 
     async def predict(self, image: AnyImage, boxes: Any = None, **options: Any) -> Prediction:
         """The faces of one image."""
@@ -113,8 +115,8 @@ class AsyncClient:
         """A `Prediction` of each frame, tracked and smoothed. Options: `StreamOptions`."""
         from websockets.asyncio.client import connect
 
-        address, images = f"{self._url.replace('http', 'ws', 1)}/v1/stream", iter(frames)
-        async with connect(address, additional_headers=self._headers, max_size=None) as socket:
+        images = iter(frames)
+        async with connect(**self.socket) as socket:
             await socket.send(to_json(options).decode())
             # in a thread: a camera takes its time
             while (frame := await asyncio.to_thread(next, images, None)) is not None:
@@ -171,13 +173,13 @@ class Client:
         return self._run(self._client.models())
 
     def stream(self, frames: Iterable[AnyImage], **options: Any) -> Iterator[Prediction]:
-        predictions = self._client.stream(frames, **options)
+        from websockets.sync.client import connect
 
-        async def following() -> Prediction | None:
-            return await anext(predictions, None)
-
-        while (prediction := self._run(following())) is not None:
-            yield prediction
+        with connect(**self._client.socket) as socket:  # frames come from the caller's thread
+            socket.send(to_json(options).decode())
+            for frame in frames:
+                socket.send(encode(frame))
+                yield parse(from_json(socket.recv()))
 
     def __enter__(self) -> Self:
         return self

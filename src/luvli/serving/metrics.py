@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, mult
 from luvli import __version__
 from luvli.serving.settings import METRICS_FOLDER
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 FACES = (1, 2, 4, 8, 16, 32)
 
 
@@ -24,7 +23,6 @@ class Metrics:
         self._registry = CollectorRegistry()
         here: dict[str, Any] = {"namespace": "luvli", "registry": self._registry}
         alive = {**here, "multiprocess_mode": "livesum"}  # summed over the workers that are alive
-        seconds = {**here, "buckets": SECONDS}
         self.images = Counter("images", "images searched for faces", **here)
         self.faces = Counter("faces", "faces predicted for requests", **here)
         self.frames = Counter("stream_frames", "stream frames answered", **here)
@@ -33,8 +31,8 @@ class Metrics:
         self.in_flight = Gauge("requests_in_flight", "predictions running or queued", **alive)
         self.buffered = Gauge("buffered_bytes", "bytes of bodies and answers in memory", **alive)
         self.streams = Gauge("streams", "open streams", **alive)
-        self.request_seconds = Histogram("request_seconds", "time of a prediction", **seconds)
-        self.batch_seconds = Histogram("batch_seconds", "time of a call of the model", **seconds)
+        self.request_seconds = Histogram("request_seconds", "time of a prediction", **here)
+        self.batch_seconds = Histogram("batch_seconds", "time of a call of the model", **here)
         self.batch_faces = Histogram("batch_faces", "faces in a call", buckets=FACES, **here)
         Gauge("info", "processes by version", ("version",), **alive).labels(__version__).set(1)
         if METRICS_FOLDER not in os.environ:
