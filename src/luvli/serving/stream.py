@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
 
@@ -106,9 +107,10 @@ class StreamSession:
         faces = self._tracker(image)[: self._limits.max_faces]
         tracks = [] if faces.track is None else faces.track.tolist()
         if self._options.smooth:
+            faces = replace(faces, time=np.full(len(faces), arrived))
             faces = self._smoother.push(TrackedFrame(Frame(0, arrived, image), faces))[0].faces
         return {
-            "faces": face_fields(replace(faces, track=None), self._options),
+            "faces": face_fields(replace(faces, track=None, time=None), self._options),
             "tracks": tracks,
             "width": width,
             "height": height,
