@@ -102,3 +102,13 @@ def test_the_figure_is_drawn_and_its_table_printed(luvli, tmp_path, scene):
     assert "30 nose tip" in done.output and (tmp_path / "h.png").read_bytes()[1:4] == b"PNG"
     refused = luvli(*order, "--out", tmp_path / "h.png")
     assert refused.exit_code == 2 and "needs --annotators" in refused.output
+
+
+def test_the_report_has_a_section_about_people(tmp_path, scene):
+    from luvli.evaluation.report import write_report
+
+    few = scene[0][np.arange(12)]
+    write_report(tmp_path / "r", few, annotators=tmp_path / "people.json", resamples=5)
+    page = (tmp_path / "r/report.html").read_text()
+    assert '<h2 id="People and model">' in page and "30 nose tip" in page
+    assert "| 30 nose tip | 400 |" in (tmp_path / "r/report.md").read_text()

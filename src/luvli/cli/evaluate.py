@@ -49,7 +49,7 @@ def evaluate(
 
     Example: `luvli evaluate model --data w300/split2 data/300w --out report`
     """
-    from luvli.evaluation.annotators import write_human
+    from luvli.evaluation.annotators import comparison, human_table
     from luvli.evaluation.evaluate_model import evaluate_set
     from luvli.evaluation.report import report_folder, write_report
 
@@ -62,9 +62,9 @@ def evaluate(
             progress=face_progress("evaluating"),
         )  # fmt: skip
         out = report_folder(out, faces)
-        evaluation = write_report(out, faces)
-        human = None if annotators is None else write_human(out, faces, annotators)
-    print_evaluation(evaluation, out, [] if human is None else [human])
+        evaluation = write_report(out, faces, annotators=annotators)
+    human = [] if annotators is None else [human_table(comparison(faces, annotators))]
+    print_evaluation(evaluation, out, human)
 
 
 def print_evaluation(

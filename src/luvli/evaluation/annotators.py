@@ -14,7 +14,6 @@ face is turned upright and measured in its own inter-ocular distance.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ from luvli.evaluation.plot_style import (
 )
 from luvli.evaluation.table import Table, number
 from luvli.evaluation.uncertainty import face_affines, mean_ellipses
-from luvli.files import PathLike, read_text, whole_file, write_text
+from luvli.files import PathLike, read_text
 from luvli.image import affine
 from luvli.likelihood import Gauss
 from luvli.likelihood import covariance as algebra
@@ -194,16 +193,6 @@ def human_table(compared: HumanComparison) -> Table:
              "model elongation", "angle", "KL"]  # fmt: skip
     units = ["", "", "%", "%", "", "", "", "degrees", "nats"]
     return Table("People and model", heads, rows, units, notes)
-
-
-def write_human(folder: PathLike, faces: LabelledFaces, path: PathLike) -> Table:
-    """`human.png` and `human.md` in a report folder; returns the table."""
-    compared = comparison(faces, path)
-    table = human_table(compared)
-    with whole_file(Path(folder) / "human.png") as temporary:
-        plot_human(compared).savefig(temporary, format="png")
-    write_text(Path(folder) / "human.md", table.markdown(1) + "\n")
-    return table
 
 
 def plot_human(compared: HumanComparison, sigma: float = 2.0) -> Figure:

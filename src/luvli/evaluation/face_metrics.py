@@ -104,10 +104,10 @@ def error_correlation(faces: LabelledFaces) -> float:
     """Spearman's rank correlation of predicted spread and error, over all landmarks."""
     spread, errors = lengths(faces), faces.landmark_errors()
     known = np.isfinite(spread) & np.isfinite(errors)
-    if known.sum() < 3:
-        return float("nan")
-    spearmanr = require("scipy.stats", "evaluate").spearmanr
-    return float(spearmanr(spread[known], errors[known]).statistic)
+    pair = spread[known], errors[known]
+    if known.sum() < 3 or not all(np.ptp(values) for values in pair):
+        return float("nan")  # what is always the same has no order
+    return float(require("scipy.stats", "evaluate").spearmanr(*pair).statistic)
 
 
 def located_spread(faces: LabelledFaces, scale: Floats | None, factor: float = 1.0) -> Floats:

@@ -9,6 +9,7 @@ from pathlib import Path
 from luvli.errors import InputError
 from luvli.evaluation import plots
 from luvli.evaluation.accuracy import FAILED_NME, NotMeasured
+from luvli.evaluation.annotators import comparison, human_table
 from luvli.evaluation.bootstrap import Interval
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Evaluation, SubsetMetrics, compute_metrics
@@ -33,8 +34,17 @@ _PEARSON = (
 )
 
 
-def write_report(folder: PathLike, faces: LabelledFaces, *, resamples: int = 1000) -> Evaluation:
-    """Measure everything, write the four files into `folder`, and return the metrics."""
+def write_report(
+    folder: PathLike,
+    faces: LabelledFaces,
+    *,
+    annotators: PathLike | None = None,
+    resamples: int = 1000,
+) -> Evaluation:
+    """Measure everything, write the four files into `folder`, and return the metrics.
+
+    With a file of several people's labels, `annotators`, the report compares the model with them.
+    """
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file: name a folder for the report.")
@@ -42,6 +52,10 @@ def write_report(folder: PathLike, faces: LabelledFaces, *, resamples: int = 100
     parts: list[PagePart] = [summary(evaluation), *evaluation.notes]
     for title, tables in report_sections(evaluation).items():
         parts += [f"## {title}", *tables, *pictures(_PLOTS.get(title, ()), [faces])]
+    if annotators is not None:
+        options = PlotOptions(annotators=Path(annotators))
+        table = human_table(comparison(faces, annotators))
+        parts += ["## People and model", table, *pictures(["human"], [faces], options)]
     write_predictions(target / "predictions.parquet", faces)
     write_page(target, "report", heading(evaluation), parts)
     write_text(target / "metrics.json", evaluation.to_json())
