@@ -95,10 +95,10 @@ def test_a_process_ends_with_its_parent(tiny: dict[str, Path]) -> None:
 import os, signal
 from pathlib import Path
 from luvli.prediction.processes import IsolatedWorker
-from luvli.prediction.worker import PackedModel, describe
+from luvli.prediction.worker import PackedModel, worker_info
 path = Path({str(tiny["onnx"])!r})
 worker = IsolatedWorker(PackedModel(path, path.read_bytes()))
-print(worker.ask(describe).name, worker.start().pid, flush=True)
+print(worker.ask(worker_info).name, worker.start().pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -8,7 +8,7 @@ import pytest
 
 from luvli.errors import InputError
 from luvli.network.licence import is_open
-from luvli.training.ingredients import check_licence, ingredients
+from luvli.training.ingredients import check_recipe_licence, ingredients
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import read_recipe
 
@@ -36,7 +36,7 @@ def test_the_open_model_learns_from_free_sources_alone() -> None:
         assert f"data.sources.{name}{inner}" in places
     lenders = {name for source in recipe.data.sources for name in recipe.lenders(source)}
     assert lenders == {"congress", "interfaces", "london", "canada", "smiling"}
-    check_licence(recipe)
+    check_recipe_licence(recipe)
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,15 @@ def test_the_open_model_learns_from_free_sources_alone() -> None:
 def test_one_research_ingredient_is_enough_to_refuse(setting: str, value: str, place: str) -> None:
     recipe = changed(**{setting: value})
     with pytest.raises(InputError, match=place):
-        check_licence(recipe)
+        check_recipe_licence(recipe)
 
 
 def test_research_recipes_are_free_to_use_everything() -> None:
     recipe = read_recipe(RECIPES / "luvli-68.yaml")
     assert not is_open(recipe.licence)
     assert any(not item.open for item in ingredients(recipe))
-    check_licence(recipe)
+    check_recipe_licence(recipe)
 
 
 def test_a_version_of_an_open_model_is_as_open_as_the_model() -> None:
-    check_licence(changed(init="luvli-68-open@1.5"))
+    check_recipe_licence(changed(init="luvli-68-open@1.5"))

@@ -27,7 +27,7 @@ from luvli.errors import InputError
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.parts import JobSettings, Part, Row
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.worker import PackedModel, describe, do_part, part_rows, save_rows
+from luvli.prediction.worker import PackedModel, do_part, part_rows, save_rows, worker_info
 
 ATTEMPTS = 2
 """so often an image, alone, may end its process before it is given up: a process may be killed for
@@ -70,7 +70,7 @@ class Processes:
     def info(self) -> ModelInfo:
         """The model's, as the first process loads it."""
         try:
-            info: ModelInfo = self.team[0].ask(describe)
+            info: ModelInfo = self.team[0].ask(worker_info)
         except WorkerDied as death:
             raise InputError(
                 f"{self.model.file} ended the process that loaded it ({death}): fetch it again."

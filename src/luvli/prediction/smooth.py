@@ -237,10 +237,10 @@ class HasFaces(Protocol):
     def faces(self) -> Faces: ...
 
 
-Item = TypeVar("Item", bound=HasFaces)
+_Item = TypeVar("_Item", bound=HasFaces)
 
 
-class TrackSmoother(Generic[Item]):
+class TrackSmoother(Generic[_Item]):
     """Smooths the landmarks of every tracked face over time.
 
     With `offline`, items come out at most `LAG` + `BLOCK` of them later; otherwise each comes out
@@ -249,11 +249,11 @@ class TrackSmoother(Generic[Item]):
 
     def __init__(self, offline: bool = True) -> None:
         self.offline = offline
-        self._waiting: deque[tuple[Item, dict[int, Floats]]] = deque()
+        self._waiting: deque[tuple[_Item, dict[int, Floats]]] = deque()
         """items, and of each the smoothed points by track, as far as they are known"""
         self._smoothers: dict[int, Smoother | LiveSmoother] = {}
 
-    def push(self, item: Item) -> list[Item]:
+    def push(self, item: _Item) -> list[_Item]:
         """The faces of the next frame; returns those that are finished."""
         tracks = _tracks(item)
         self._waiting.append((item, {}))
@@ -267,7 +267,7 @@ class TrackSmoother(Generic[Item]):
             self._deliver(track, self._smoothers.pop(track).finish())
         return self._finished()
 
-    def finish(self) -> list[Item]:
+    def finish(self) -> list[_Item]:
         """The items that are still held back."""
         for track, smoother in self._smoothers.items():
             self._deliver(track, smoother.finish())
@@ -281,8 +281,8 @@ class TrackSmoother(Generic[Item]):
         for points, known in zip(locations, items, strict=False):
             known[track] = points
 
-    def _finished(self) -> list[Item]:
-        done: list[Item] = []
+    def _finished(self) -> list[_Item]:
+        done: list[_Item] = []
         while self._waiting and len(self._waiting[0][1]) == len(self._waiting[0][0].faces):
             item, known = self._waiting.popleft()
             if known:
@@ -297,9 +297,9 @@ def _tracks(item: HasFaces) -> list[int]:
     return [] if item.faces.track is None else item.faces.track.tolist()
 
 
-def smooth_tracks(items: Iterable[Item], offline: bool = True) -> Iterator[Item]:
+def smooth_tracks(items: Iterable[_Item], offline: bool = True) -> Iterator[_Item]:
     """The same items with each tracked face smoothed in time."""
-    smoother: TrackSmoother[Item] = TrackSmoother(offline)
+    smoother: TrackSmoother[_Item] = TrackSmoother(offline)
     for item in items:
         yield from smoother.push(item)
     yield from smoother.finish()

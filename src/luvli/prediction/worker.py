@@ -77,7 +77,7 @@ class PackedModel:
 # -- what a worker is asked: functions of its predictor --------------------------------------
 
 
-def describe(predictor: Predictor) -> ModelInfo:
+def worker_info(predictor: Predictor) -> ModelInfo:
     return predictor.info
 
 

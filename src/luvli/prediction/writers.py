@@ -1,7 +1,7 @@
 """Result files: a function for each format that takes rows one by one, so that a million need no
 more memory than one; its file appears whole at the end.
 
-    write_json(path, rows, measures=False)
+    write_json_file(path, rows, measures=False)
 
 json, csv and coco are the formats of `luvli.data.formats` and are read by the same readers, and by
 `luvli.read`; parquet has one row for each face, image without a face and failure; pts has one file
@@ -128,7 +128,7 @@ def text_file(path: Path) -> Iterator[TextIO]:
         yield stream
 
 
-def write_json(path: Path, rows: Iterable[Row], measures: bool) -> None:
+def write_json_file(path: Path, rows: Iterable[Row], measures: bool) -> None:
     """Our JSON; images without a face are listed, and the sentences about those that failed."""
     from pydantic_core import to_json
 
@@ -155,7 +155,7 @@ def write_json(path: Path, rows: Iterable[Row], measures: bool) -> None:
         stream.write("\n]" + ("," + json.dumps(end)[1:-1] if end else "") + "}\n")
 
 
-def write_csv(path: Path, rows: Iterable[Row], measures: bool) -> None:
+def write_csv_file(path: Path, rows: Iterable[Row], measures: bool) -> None:
     """Our CSV. An image without a face has a row, at the end, with its name and nothing else."""
     without: list[str] = []
     header: list[str] = []
@@ -177,7 +177,7 @@ def write_csv(path: Path, rows: Iterable[Row], measures: bool) -> None:
         write_rows(stream, ([image_cell(name), *empty] for name in without))
 
 
-def write_coco(path: Path, rows: Iterable[Row], measures: bool) -> None:
+def write_coco_file(path: Path, rows: Iterable[Row], measures: bool) -> None:
     """COCO keypoints, of images with their width and height; images without a face are listed."""
     images: list[str] = []
     categories: list[dict[str, Any]] = []
@@ -280,8 +280,8 @@ def read_counts(stream: Any, place: str) -> tuple[Counter[str], list[str]]:
 
 
 WRITERS: dict[str, Callable[[Path, Iterable[Row], bool], None]] = {
-    "json": write_json,
-    "csv": write_csv,
-    "coco": write_coco,
+    "json": write_json_file,
+    "csv": write_csv_file,
+    "coco": write_coco_file,
     "parquet": write_parquet,
 }

@@ -69,7 +69,7 @@ def ingredients(recipe: Recipe) -> list[Ingredient]:
     return items + [_of_model(place, model) for place, model in models.items() if model]
 
 
-def check_licence(recipe: Recipe) -> None:
+def check_recipe_licence(recipe: Recipe) -> None:
     """Refuse a recipe with an open licence that learns from anything that is not open."""
     if not is_open(recipe.licence):
         return

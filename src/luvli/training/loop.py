@@ -40,7 +40,7 @@ from luvli.training.distributed import (
     set_training_mode,
     stop_signals,
 )
-from luvli.training.ingredients import check_files, check_licence, model_file
+from luvli.training.ingredients import check_files, check_recipe_licence, model_file
 from luvli.training.log import Log
 from luvli.training.losses import StageLosses, freeze_unused, stage_losses
 from luvli.training.optimizer import lr_factor, make_optimizer, moving_average
@@ -67,7 +67,7 @@ def train(
     `callbacks` are called after those that every run has.
     """
     options = options or RunOptions()
-    check_licence(recipe)
+    check_recipe_licence(recipe)
     fabric = launch(options)
     with run_folder(fabric, out):
         checkpoint = _find_checkpoint(out, options.resume)
