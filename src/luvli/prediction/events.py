@@ -9,7 +9,7 @@ and their standard deviations (`luvli.measures`): an event has the probability t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import erf
 from typing import Literal
@@ -125,13 +125,11 @@ def find_blinks(trace: Trace, max_seconds: float = 0.6) -> list[Event]:
     value, _ = trace.openness()
     usual = trace.usual_openness()
     events = []
-    for first, last in _runs((closed > 0.5) & trace.trusted):
-        start, end = _edges(trace.time, first, last)
-        if first == 0 or last == len(trace) - 1 or end - start > max_seconds:
-            continue  # it did not begin or end here, or the eyes stayed closed
-        deepest = first + int(np.argmax(closed[first : last + 1]))
-        depth = 1 - float(value[first : last + 1].min()) / usual
-        events.append(Event("blink", start, end, depth, float(closed[deepest])))
+    for span, start, end in _spans(trace, closed > 0.5):
+        whole = span.start > 0 and span.stop < len(trace)  # it began and ended here
+        if whole and end - start <= max_seconds:
+            depth = 1 - float(value[span].min()) / usual
+            events.append(Event("blink", start, end, depth, float(closed[span].max())))
     return events
 
 
@@ -139,14 +137,11 @@ def find_yawns(trace: Trace) -> list[Event]:
     """Times in which the mouth stays wide open for a second or longer."""
     value, std = trace.measure("mouth_openness")
     wide = 1 - _below(value, std, OPEN_MOUTH)
-    events = []
-    for first, last in _runs((wide > 0.5) & trace.trusted):
-        start, end = _edges(trace.time, first, last)
-        if end - start >= MIN_YAWN:
-            inside = slice(first, last + 1)
-            probability = float(np.median(wide[inside]))
-            events.append(Event("yawn", start, end, float(value[inside].max()), probability))
-    return events
+    return [
+        Event("yawn", start, end, float(value[span].max()), float(np.median(wide[span])))
+        for span, start, end in _spans(trace, wide > 0.5)
+        if end - start >= MIN_YAWN
+    ]
 
 
 def find_nods(trace: Trace) -> list[Event]:
@@ -190,21 +185,11 @@ def _below(value: Floats, std: Floats, threshold: float) -> Floats:
     return np.array([(1 + erf(each)) / 2 for each in z.tolist()])
 
 
-def _runs(mask: Bools) -> list[tuple[int, int]]:
-    """First and last frame of each run of True.
-
-    >>> _runs(np.array([True, True, False, True]))
-    [(0, 1), (3, 3)]
-    """
-    edges = np.diff(np.concatenate([[0], mask.astype(np.int8), [0]]))
-    return list(
-        zip(np.flatnonzero(edges == 1).tolist(), (np.flatnonzero(edges == -1) - 1).tolist(),
-            strict=True)
-    )  # fmt: skip
-
-
-def _edges(time: Sequence[float] | Floats, first: int, last: int) -> tuple[float, float]:
-    """Start and end of frames `first` to `last`: half-way to their neighbours."""
-    start = time[first] if first == 0 else (time[first - 1] + time[first]) / 2
-    end = time[last] if last == len(time) - 1 else (time[last] + time[last + 1]) / 2
-    return float(start), float(end)
+def _spans(trace: Trace, mask: Bools) -> Iterator[tuple[slice, float, float]]:
+    """Each run of trusted frames of the mask, and its start and end: half-way to the frames beside
+    it."""
+    edges = np.flatnonzero(np.diff((mask & trace.trusted).astype(int), prepend=0, append=0))
+    times = np.pad(trace.time, 1, mode="edge")
+    middles = (times[1:] + times[:-1]) / 2
+    for first, stop in edges.reshape(-1, 2).tolist():
+        yield slice(first, stop), float(middles[first]), float(middles[stop])

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from operator import itemgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -59,13 +58,8 @@ class VideoWriter:
         self._container.mux(self._stream.encode(frame))
 
     def _start(self, width: int, height: int) -> None:
-        av = require("av", "video")
-        try:
-            av.Codec("libx264", "w")
-            name, options = "libx264", {"preset": "veryfast", "crf": "20"}
-        except Exception:  # a build of FFmpeg without x264
-            name, options = "mpeg4", {"q": "3"}
-        self._stream = self._container.add_stream(name, rate=self._rate, options=options)
+        options = {"preset": "veryfast", "crf": "20"}
+        self._stream = self._container.add_stream("libx264", rate=self._rate, options=options)
         self._stream.width, self._stream.height = width, height
         self._stream.pix_fmt = "yuv420p"
         self._stream.codec_context.time_base = CLOCK
@@ -82,12 +76,7 @@ class VideoWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
             return
