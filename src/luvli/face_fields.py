@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, check_range
 from luvli.likelihood import family
-from luvli.likelihood.covariance import spread
+from luvli.likelihood.covariance import is_covariance, spread
 from luvli.markup import get_markup, is_markup
 from luvli.markup.parts import landmark_names
 
@@ -171,7 +171,14 @@ def check_numbers(faces: Any, boxes: Floats) -> None:
     for name, values in {"points": faces.points, "boxes": boxes}.items():
         if np.isinf(values).any():
             raise InputError(f"{name} must be finite, or NaN where there is no location.")
-    check_positive_definite(faces.covariance)
+    located = ~np.isnan(faces.covariance).all(axis=(-2, -1))  # all-NaN means "no location"
+    bad = located & ~is_covariance(faces.covariance, 1e-6)
+    if bad.any():
+        place = np.argwhere(bad)[0]
+        raise InputError(
+            f"covariance of landmark {place[-1]} is not symmetric and positive-definite: "
+            f"{faces.covariance[tuple(place)].tolist()}."
+        )
     for name, values in {"visibility": faces.visibility, "occlusion": faces.occlusion}.items():
         wrong = ~((values >= 0) & (values <= 1))
         if name == "occlusion":
@@ -179,22 +186,3 @@ def check_numbers(faces: Any, boxes: Floats) -> None:
         if wrong.any():
             check_range(name, values[wrong][0], 0, 1)
     family(faces.likelihood)  # refuses an unknown name
-
-
-def check_positive_definite(covariance: Floats) -> None:
-    """Refuse matrices (..., k, 2, 2) that are not covariances; all-NaN ones mean "no location"."""
-    xx, xy = covariance[..., 0, 0], covariance[..., 0, 1]
-    yx, yy = covariance[..., 1, 0], covariance[..., 1, 1]
-    with np.errstate(invalid="ignore", over="ignore"):
-        symmetric = np.abs(xy - yx) <= 1e-6 * np.maximum(np.abs(xx), np.abs(yy))
-        positive = (xx > 0) & (yy > 0) & (xx * yy - xy * yx > 0) & np.isfinite(xx + yy)
-    if (symmetric & positive).all():
-        return
-    located = ~np.isnan(covariance).all(axis=(-2, -1))
-    for good, what in ((symmetric, "symmetric"), (positive, "positive-definite")):
-        bad = located & ~good
-        if bad.any():
-            place = np.unravel_index(int(np.argmax(bad)), bad.shape)
-            raise InputError(
-                f"covariance of landmark {place[-1]} is not {what}: {covariance[place].tolist()}."
-            )

@@ -132,7 +132,8 @@ class Faces(LandmarkMethods):
             return self.part(which)
         chosen = chosen_places(len(self), which)
         changes = {name: values[chosen] for name, values in self._arrays().items()}
-        return replace(self, **changes, regions=self._regions(chosen))
+        regions = self.regions and self.regions.of_faces(chosen)
+        return replace(self, **changes, regions=regions)
 
     def part(self, which: Which) -> Faces:
         """Of every face the landmarks chosen by name, number, slice or mask."""
@@ -300,13 +301,6 @@ class Faces(LandmarkMethods):
         """Fields that are arrays with one entry for each face, as far as they are known."""
         return {name: getattr(self, name) for name in FIELDS if getattr(self, name) is not None}
 
-    def _regions(self, which: Any) -> RegionRadii | None:
-        """The radii of one face, or of some."""
-        if self.regions is None:
-            return None
-        levels, radii, joint = self.regions
-        return RegionRadii(levels, radii[which], joint[which])
-
     def _face(self, i: int) -> FaceLandmarks:
         values = {
             FIELDS[name].single or name: array[i]
@@ -315,7 +309,7 @@ class Faces(LandmarkMethods):
         }
         return FaceLandmarks(
             **values,
-            regions=self._regions(i),
+            regions=self.regions and self.regions.of_faces(i),
             measure_scale=self.measure_scale,
             **{name: getattr(self, name) for name in SETTINGS},
         )
@@ -346,11 +340,8 @@ def _joined(
         values[name] = join(column)
     regions = [item.regions for item in items if item.regions is not None]
     if len(regions) == len(items):
-        radii, joint = (
-            join([each.radii for each in regions]),
-            join([each.joint for each in regions]),
-        )
-        values["regions"] = RegionRadii(regions[0].levels, radii, joint)
+        columns = zip(*(each[1:] for each in regions), strict=True)
+        values["regions"] = RegionRadii(regions[0].levels, *map(join, map(list, columns)))
     settings = {name: getattr(first, name) for name in SETTINGS}
     return Faces(**values, **settings, measure_scale=first.measure_scale)
 

@@ -23,8 +23,9 @@ def library(*arrays: Array) -> Any:
     return np
 
 
-def is_covariance(matrices: Array) -> Bools:
-    """(...) whether each matrix (..., 2, 2) is symmetric and positive-definite; numpy.
+def is_covariance(matrices: Array, tolerance: float = 1e-3) -> Bools:
+    """(...) whether each matrix (..., 2, 2) is positive-definite, and symmetric up to this share of
+    its larger variance; numpy.
 
     >>> is_covariance(np.array([np.eye(2), [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]]))
     array([ True, False, False])
@@ -33,7 +34,7 @@ def is_covariance(matrices: Array) -> Bools:
     xx, xy = values[..., 0, 0], values[..., 0, 1]
     yx, yy = values[..., 1, 0], values[..., 1, 1]
     with np.errstate(invalid="ignore", over="ignore"):
-        symmetric = np.abs(xy - yx) <= 1e-3 * np.maximum(np.abs(xx), np.abs(yy))
+        symmetric = np.abs(xy - yx) <= tolerance * np.maximum(np.abs(xx), np.abs(yy))
         positive = (xx > 0) & (xx * yy - xy * yx > 0) & np.isfinite(xx + yy)
     return np.asarray(symmetric & positive)
 

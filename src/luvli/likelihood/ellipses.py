@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,10 @@ class RegionRadii(NamedTuple):
     """(k, L), or (n, k, L), for each landmark by itself; infinite where too few faces were seen"""
     joint: Floats
     """(L,), or (n, L), for all visible landmarks of the face at once"""
+
+    def of_faces(self, which: Any) -> RegionRadii:
+        """Those of one of n faces, or of some."""
+        return RegionRadii(self.levels, self.radii[which], self.joint[which])
 
     def at(self, coverage: float, joint: bool = False) -> Floats:
         """(k,) or (n, k) radii for this coverage, or for the next higher level that is known."""
