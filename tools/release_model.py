@@ -35,7 +35,7 @@ from luvli.network import build, load_model, save_model
 from luvli.network.licence import is_open
 from luvli.prediction.export import export_onnx
 from luvli.training.checkpoint import latest_checkpoint, result_weights
-from luvli.training.ingredients import check_licence
+from luvli.training.ingredients import check_recipe_licence
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
 from luvli.training.sources import SourceFaces, model_detector
@@ -109,7 +109,7 @@ def calibrate_and_measure(
     """Write the model anew with its calibration; -> its card."""
     free = is_open(recipe.licence)
     if free:
-        check_licence(recipe)
+        check_recipe_licence(recipe)
         records, about = free_faces(recipe, model.parent), ["rendered faces and varied portraits"]
     else:
         records = held.records

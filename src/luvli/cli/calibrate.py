@@ -72,17 +72,15 @@ def _from_recipe(
     from luvli.training.recipe_files import read_recipe
     from luvli.training.sources import load_source
 
-    records: list[FaceRecord] = []
-    training: list[FaceRecord] = []
-    chosen = read_recipe(path, changes)
-    for name, source in chosen.data.sources.items():
-        if source.synthetic is not None:
-            continue
-        faces = load_source(name, source, chosen.data, chosen.network)
-        records += faces.held_out
-        training += faces.train
-        about.append(f"{len(faces.held_out):,} held-out faces of {name}")
-    return records, training
+    recipe = read_recipe(path, changes)
+    parts = {
+        name: load_source(name, source, recipe.data, recipe.network)
+        for name, source in recipe.data.sources.items()
+        if source.synthetic is None
+    }
+    about += [f"{len(part.held_out):,} held-out faces of {name}" for name, part in parts.items()]
+    held_out = [face for part in parts.values() for face in part.held_out]
+    return held_out, [face for part in parts.values() for face in part.train]
 
 
 def _from_set(name: str, folder: Path, skip_bad: bool, about: list[str]) -> list[FaceRecord]:

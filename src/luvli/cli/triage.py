@@ -7,7 +7,8 @@ from pathlib import Path
 from typer import Argument, Option
 
 from luvli.cli.options import MODEL
-from luvli.cli.output import print_paths, print_table, warn
+from luvli.cli.output import print_paths, print_result, warn
+from luvli.evaluation.table import Table
 
 
 def triage(
@@ -44,7 +45,8 @@ def triage(
         ["failures among the accepted, at most", f"{max_failure_rate:.1%}"],
         ["on the calibration faces", f"{chosen.failed} of {chosen.accepted:,}"],
     ]
-    print_table(["triage", ""], rows)
+    counts = {"faces": result.faces, "accepted": result.accepted, "threshold": chosen.threshold}
+    print_result(Table("", ["triage", ""], rows), value=counts)
     shift = shift_of(result.sampled(), trust)
     if shift is not None and shift.alarm:
         warn(
