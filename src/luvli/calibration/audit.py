@@ -93,12 +93,12 @@ def audit(source: LabelSource, fail_above: float = 12.0) -> AuditResult:
     """Audit all labels; `fail_above` is the suspicion from which they count as wrong."""
     standard = learn_standard(source)
     result = AuditResult()
-    for batch in source.batches():
-        suspects = audit_faces(batch.faces, standard) if batch.faces else []
+    for faces, without_face in source.batches():
+        suspects = audit_faces(faces, standard) if faces else []
         for suspect in suspects:
             result.wrong[suspect.kind] += suspect.suspicion >= fail_above
-        result.labels += len(suspects) + batch.without_face
-        result.without_face += batch.without_face
+        result.labels += len(suspects) + without_face
+        result.without_face += without_face
         result.listed += suspects
         result.listed.sort(key=lambda suspect: -suspect.suspicion)
         del result.listed[LISTED:]
@@ -108,7 +108,7 @@ def audit(source: LabelSource, fail_above: float = 12.0) -> AuditResult:
 def learn_standard(source: LabelSource) -> AuditStandard:
     """What is usual, from at most `SAMPLE` labels with predictions."""
     every = max(1, -(-source.rows // SAMPLE))
-    parts = [batch.faces[::every] for batch in source.batches() if batch.faces]
+    parts = [faces[::every] for faces, _ in source.batches() if faces]
     count = sum(map(len, parts))
     if count < MIN_FACES:
         raise InputError(
@@ -132,19 +132,10 @@ def audit_faces(faces: LabelledFaces, standard: AuditStandard) -> list[Suspect]:
     suspects = []
     for i, face in enumerate(faces.faces):
         own = {kind: round(float(values[i]), 3) for kind, values in scores.items()}
-        kind = _explanation(own, found, i)
-        suspects.append(
-            Suspect(
-                name=faces.names[i],
-                image=faces.images[i],
-                suspicion=max(own.values()),
-                kind=kind,
-                sentence=found.sentence(i, kind),
-                scores=own,
-                label=faces.labels[i],
-                face=face,
-            )
-        )
+        kind, worst = _explanation(own, found, i), max(own.values())
+        name, image, label = faces.names[i], faces.images[i], faces.labels[i]
+        words = found.sentence(i, kind)
+        suspects.append(Suspect(name, image, worst, kind, words, own, label, face))
     return suspects
 
 

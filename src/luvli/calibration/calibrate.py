@@ -119,7 +119,7 @@ def calibrate_model(
     Nothing is written unless everything could be fitted.
     """
     target = Path(out)
-    _check_possible(target)
+    check_possible(target)
     loaded = ModelFile.read(_source_file(model, target))
     known = training_photographs(loaded.info)
     if training:
@@ -147,7 +147,7 @@ def calibrate_model(
     return fitted._replace(trust=trust)
 
 
-def _check_possible(target: Path) -> None:
+def check_possible(target: Path) -> None:
     """Refuse what would fail at the end, before any face is detected."""
     if target.suffix not in SUFFIXES:
         raise InputError(f"{target} must end in {' or '.join(SUFFIXES)}: choose another name.")

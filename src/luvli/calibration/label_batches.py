@@ -134,7 +134,9 @@ def _batch(groups: Sequence[list[_Row]], file: Path) -> LabelBatch:
     predicted = [{name: row.get(name) for name in PREDICTED} for _, row in chosen]
     faces = faces_of_rows(predicted, file)
     labelled = LabelledFaces.from_records([record for record, _ in chosen], faces)
-    return LabelBatch(replace(labelled, images=tuple(row["image"] for row in predicted)), without)
+    return LabelBatch(
+        replace(labelled, images=tuple(str(row["image"]) for row in predicted)), without
+    )
 
 
 def _label(row: _Row) -> FaceRecord:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.calibration.corruptions import CORRUPTIONS, FaceScene, corrupt, cut_scene
@@ -57,31 +56,25 @@ def measure_faces(
         box = scene.box if refine_boxes else replace(scene.box, detected=False)
         return predictor.preprocess(scene.image, [box])
 
-    predictions: list[Faces] = []
-    labels: list[Floats] = []
-    classes: list[NDArray[Any]] = []
-    words: dict[str, list[str]] = {"corruption": [], "source": [], "photograph": []}
+    rows: list[tuple[Any, ...]] = []
     scenes = draw_scenes(predictor, progress(records), corrupted_per_face, seed)
     for (scene, record), faces in predictor.predict_each(scenes, crop):
         if isinstance(faces, InputError):
             raise faces
-        plain = scene.corruption == NOT_CORRUPTED
-        label = closest_label(faces.points[0], scene.faces)
-        located = np.isfinite(label).all(axis=1)
-        located_class = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED)
-        predictions.append(faces)
-        labels.append(label)
-        classes.append(record.visibility if plain else located_class)
-        words["corruption"].append(scene.corruption)
-        words["source"].append(source_name(record))
-        words["photograph"].append(photograph_id(record))
-    if not labels:
+        label, classes = closest_label(faces.points[0], scene.faces), record.visibility
+        if scene.corruption != NOT_CORRUPTED:
+            located = np.isfinite(label).all(axis=1)
+            classes = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED)
+        about = scene.corruption, source_name(record), photograph_id(record)
+        rows.append((faces, label, classes, *about))
+    if not rows:
         raise InputError("there are no labelled faces with images to measure on.")
+    predictions, labels, every_class, *words = zip(*rows, strict=True)
     return LabelledFaces(
         Faces.concatenate(predictions),
         np.stack(labels),
-        np.array(classes, dtype=np.int8),
-        groups={name: np.array(column) for name, column in words.items()},
+        np.array(every_class, dtype=np.int8),
+        groups=dict(zip(("corruption", "source", "photograph"), map(np.array, words), strict=True)),
     )
 
 

@@ -42,12 +42,11 @@ def calibrate(
 
     Example: `luvli calibrate luvli-68 --data folder my/faces --out mine.onnx`
     """
-    from luvli.calibration.calibrate import calibrate_model
+    from luvli.calibration.calibrate import calibrate_model, check_possible
 
     if not data and recipe is None:
         raise InputError("no faces to calibrate on: give --data NAME PATH, or --recipe.")
-    for package in ("onnx", "safetensors", "sklearn", "scipy"):
-        require(package, "calibrate")  # before faces are detected
+    check_possible(out)  # before faces are detected
     about: list[str] = []
     with folder_lock(f"{out}.lock"):
         records, training = ([], []) if recipe is None else _from_recipe(recipe, change, about)
