@@ -46,9 +46,9 @@ def calibrate(
 
     if not data and recipe is None:
         raise InputError("no faces to calibrate on: give --data NAME PATH, or --recipe.")
-    check_possible(out)  # before faces are detected
     about: list[str] = []
     with folder_lock(f"{out}.lock"):
+        check_possible(out)  # before faces are detected
         records, training = ([], []) if recipe is None else _from_recipe(recipe, change, about)
         if data:
             records += _from_set(*data, skip_bad, about)
