@@ -7,6 +7,7 @@ import pytest
 
 from luvli.errors import InputError
 from luvli.markup import get_markup
+from luvli.measures.correlation import ErrorModel
 from luvli.measures.head_fit import mean_head, part_factors
 from luvli.measures.head_pose import FRONTAL_PITCH, head_pose, pose_classes
 from luvli.measures.rotation import (
@@ -74,6 +75,32 @@ def test_deviations_are_honest_and_weights_help() -> None:
     spread = np.std(scores, axis=0)
     assert (spread > 0.7).all() and (spread < 1.35).all()
     assert (np.mean(weighted, axis=0) < 0.5 * np.mean(alike, axis=0)).all()
+
+
+def test_deviations_are_those_of_samples_that_err_together() -> None:
+    """Monte Carlo: with a model's correlation between landmarks, which shifts whole parts, the
+    deviations are those of the poses of samples; taken for independent, landmarks seem too sure."""
+    rng = np.random.default_rng(4)
+    head, count = mean_head(), 300
+    angles = np.column_stack([rng.uniform(-40, 40, count), rng.normal(0, 10, (count, 2))])
+    people = head.mean + np.tensordot(rng.normal(size=(count, len(head.modes))), head.modes, 1)
+    people = people + rng.normal(size=(count, 68, 3)) * head.rest[:, None]
+    points = np.stack(
+        [_project(person, each, 120.0) for person, each in zip(people, angles, strict=True)]
+    )
+    factors = rng.normal(size=(68, 1, 1)) * 0.1 + np.array([[[0.6, 0.0], [0.0, 0.6]]])
+    factors = factors * np.sign(np.arange(68) - 16.5)[:, None, None]  # jaw against the rest
+    covariance = np.tile(64.0 * np.eye(2), (count, 68, 1, 1))  # 8 px on a face of 250
+    errors = ErrorModel.of(covariance, np.tile(factors, (count, 1, 1, 1)))
+    sampled = points + errors.sample(1, rng)[0]
+    together = head_pose(sampled, covariance, factors=factors)
+    apart = head_pose(sampled, covariance, factors=np.zeros((68, 2, 0)))
+    spread, too_sure = (
+        np.std((np.stack(pose[:3], axis=1) - angles) / pose.deviation, axis=0)
+        for pose in (together, apart)
+    )
+    assert (np.abs(spread - 1) < 0.15).all()  # 3.5 standard errors
+    assert (too_sure > 1.1).all()
 
 
 def test_parts_that_move_together_look_like_a_turn_and_many_faces_equal_one_by_one() -> None:
