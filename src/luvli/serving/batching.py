@@ -66,6 +66,6 @@ class Batcher(Generic[Item, Answered]):
         batch = [await self._queue.get()]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._max_wait):
-                while len(batch) < self._max_batch:
+                while len(batch) < self._max_batch and (self._max_wait or self._queue.qsize()):
                     batch.append(await self._queue.get())
         return batch
