@@ -70,9 +70,7 @@ class Triage:
     written: list[Path] = field(default_factory=list)
 
     def add(self, rows: list[_Row], file: Path) -> None:
-        """Write confidence, expected error and `accepted` into a batch of results; rows without a
-        face stay as they are."""
-        rows = [row for row in rows if row.get("status") in (None, "face")]
+        """Write confidence, expected error and `accepted` into a batch of results."""
         if not rows:
             return
         faces = assess(faces_of_rows(rows, file), self.trust, self.threshold)
@@ -124,8 +122,8 @@ def _triage_parquet(path: Path, out: Path, triage: Triage) -> None:
                     writer = stack.enter_context(made)
                     total = sum(parquet.read_metadata(each).num_rows for each in files)
                     triage.every = max(1, total // SAMPLE)
-                rows = table.to_pylist()
-                triage.add(rows, file)
+                rows = table.to_pylist()  # those without a face stay as they are
+                triage.add([row for row in rows if row.get("status") in (None, "face")], file)
                 writer.write_table(arrow.Table.from_pylist(rows, table.schema))
     triage.written.append(out)
 
@@ -171,19 +169,15 @@ def faces_of_rows(rows: list[_Row], file: Path) -> Faces:
 def assess(faces: Faces, trust: Trust, threshold: float) -> Faces:
     """Every face accepted or not; a confidence that is missing is computed, if possible."""
     missing = np.isnan(faces.confidence)
-    if missing.any():
-        if trust.failure_model is None:
-            raise InputError(
-                "the faces have no confidence: predict them again with a calibrated model, "
-                "or name it with --model."
-            )
-        confidence, expected = trust.failure_model(faces)
-        faces = replace(
-            faces,
-            confidence=np.where(missing, confidence, faces.confidence),
-            expected_error=np.where(missing, expected, faces.expected_error),
+    if missing.any() and trust.failure_model is None:
+        raise InputError(
+            "the faces have no confidence: predict them again with a calibrated model, "
+            "or name it with --model."
         )
-    return replace(faces, accepted=faces.confidence >= threshold)
+    computed = trust.assess(faces) if missing.any() else faces
+    names = ("confidence", "expected_error")
+    known = {n: np.where(missing, getattr(computed, n), getattr(faces, n)) for n in names}
+    return replace(faces, **known, accepted=known["confidence"] >= threshold)
 
 
 # -- pictures ---------------------------------------------------------------------------------
