@@ -33,7 +33,8 @@ from luvli.trust.trust import Trust
 CORRUPTED_IN_USE = 0.2
 """share of corrupted images that the triage is calibrated for"""
 RATES = (0.01, 0.02, 0.05)
-COVERAGES = (0.9, 0.95, 0.99)
+MAX_COVERAGE = 0.99
+"""of a region, which takes most faces"""
 MIN_ROW = 20
 """faces that a row of a table takes"""
 
@@ -142,16 +143,13 @@ def advice(trust: Trust) -> list[str]:
                 f"{pose}: {count} faces; {MIN_FACES - count} more for radii of its own (it takes "
                 "those of all poses now)."
             )
-            continue
-        lines += [
-            f"{pose}: {faces_needed(coverage) - count} more faces for regions of coverage "
-            f"{coverage:g}."
-            for coverage in COVERAGES
-            if count < faces_needed(coverage)
-        ]
+        elif count < faces_needed(MAX_COVERAGE):
+            more = faces_needed(MAX_COVERAGE) - count
+            lines.append(f"{pose}: {more} more faces for regions of coverage {MAX_COVERAGE:g}.")
     table = trust.triage
-    for rate in RATES if table is not None else ():
-        assert table is not None
+    if table is None:
+        return lines
+    for rate in RATES:
         if math.isfinite(choose_threshold(table, rate).threshold):
             continue
         confident = next(i for i, value in enumerate(table.thresholds) if value <= 0.9)
