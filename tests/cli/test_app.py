@@ -140,3 +140,11 @@ def test_what_another_run_writes_to_is_refused(
         assert [path.name for path in (tmp_path / "out").iterdir()] == [".luvli-lock"]
     assert done.exit_code == 2
     assert re.search(r"out(\.lock)? is being written by another run", done.output)
+
+
+@pytest.mark.parametrize("name", ["gone.yaml", "quik", "models/luvli"])
+def test_a_recipe_that_is_not_there_is_one_sentence(
+    luvli: Callable[..., Result], name: str
+) -> None:
+    done = luvli("recipes", "show", name)
+    assert done.exit_code == 2 and len(done.output.splitlines()) == 1 and name in done.output

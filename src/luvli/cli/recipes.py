@@ -11,7 +11,7 @@ from typer import Argument, Option
 from luvli.cli.options import CHANGES, Verbs
 from luvli.cli.output import note, print_names, print_result, say
 from luvli.errors import InputError, require
-from luvli.files import write_text
+from luvli.files import read_text, write_text
 
 recipes = Verbs(name="recipes", help="List, show and compare recipes.")
 
@@ -40,7 +40,7 @@ def show_recipe(name: str = Argument(help="Name of a recipe, e.g. quick.")) -> N
     """
     from luvli.training.recipe_files import find_recipe
 
-    typer.echo(find_recipe(name).read_text(encoding="utf-8"), nl=False)
+    typer.echo(read_text(find_recipe(name)), nl=False)
 
 
 @recipes.command("run")
