@@ -112,6 +112,7 @@ def test_json_of_predictions_keeps_what_the_model_calls_hidden(
             "face_id": name, "markup": "ibug68", "points": faces.points[i].tolist(),
             "covariance": faces.covariance[i].tolist(), "visibility": [0.1] * 68,
             "visibility_trained": trained, "covariance_trained": trained,
+            "confidence": [0.5] * 68, "time": "noon",  # of another program: not read
         }
         for i, name in enumerate(faces.names)
     ]  # fmt: skip

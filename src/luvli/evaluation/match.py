@@ -1,9 +1,9 @@
 """Predictions and labels of any origin, matched face by face.
 
 By name wherever both sides have names: by face id, by COCO's image numbers, by image path, or
-by the last parts of the path, whichever has most in common. Several faces of one image are told
-apart by where they are. Without names the order decides, which is said aloud; an order that gives
-absurd errors is refused.
+by the last parts of the path, whichever has most in common. Several faces of one image are
+distinguished by where they are. Without names the order decides, which is said aloud; an order
+that gives absurd errors is refused.
 """
 
 from __future__ import annotations

@@ -39,6 +39,9 @@ POINT_KEYS = (
 )  # fmt: skip
 """what the key of a face's landmarks is called"""
 
+PREDICTED = ("image", "face_id", "markup", "points", "covariance", "likelihood", "visibility")
+"""what a prediction of any program is scored by"""
+
 _Number = float | None
 _Pair = tuple[_Number, _Number]
 
@@ -110,16 +113,15 @@ class FaceFields(PredictedFields):
 def read_json(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
     """Read the faces of a file in our JSON, or of a plain list or object.
 
-    `hidden_points` reads predictions: classes are ignored, so that landmarks that a model calls
-    hidden keep their location, and so is what the model was not trained for.
+    `hidden_points` reads predictions of any program: only `PREDICTED`, without classes, so that
+    landmarks that a model calls hidden keep their location, and without what was not trained.
     """
 
     def read(fields: dict[str, Any]) -> FaceRecord:
         if hidden_points:
-            names = ("visibility", "covariance")
-            left_out = [name for name in names if fields.get(f"{name}_trained") is False]
-            fields = fields | dict.fromkeys([*left_out, "visibility_class"])
-            fields["visibility_trained"] = False
+            trained = [n for n in PREDICTED if fields.get(f"{n}_trained") is not False]
+            fields = {name: fields[name] for name in trained if name in fields}
+            fields["visibility_trained"] = False  # so that it hides nothing
         return FaceFields.model_validate(fields).record()
 
     return read_each(path, "face", enumerate(parse_faces(path)), read)
