@@ -115,6 +115,27 @@ def test_a_run_that_is_terminated_and_resumed_ends_in_the_same_weights(
     assert watched[0] == watched[1]
 
 
+def test_a_run_without_checkpoints_goes_on_after_its_last_finished_stage(
+    whole: Path, small_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    out = tmp_path / "moved"
+    out.mkdir()
+    shutil.copy(whole / "heatmaps.safetensors", out)
+    torch.manual_seed(99)
+    train(small_recipe(), out, RunOptions(resume=True))
+    assert same(weights_of(whole), weights_of(out))
+    assert {line["stage"] for line in read_run_metrics(out)} == {"luvli"}
+    assert load_model(out / "model.safetensors")[1]["steps"] == 2 * STEPS
+
+
+def test_the_stage_of_another_network_is_not_continued(
+    whole: Path, small_recipe: MakeRecipe
+) -> None:
+    shutil.rmtree(whole / "checkpoints")
+    with pytest.raises(InputError, match=r"heatmaps\.safetensors is of a recipe with another net"):
+        train(small_recipe(network={"growth": 8}), whole, RunOptions(resume=True))
+
+
 def test_a_second_training_in_one_folder_is_refused(
     small_recipe: MakeRecipe, tmp_path: Path
 ) -> None:

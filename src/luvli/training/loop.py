@@ -48,7 +48,12 @@ from luvli.training.recipe import FAILURE, Recipe
 from luvli.training.recipe_files import changed_settings, make_recipe, write_recipe
 from luvli.training.run import MODEL, StepCounter, TrainingRun, run_folder
 from luvli.training.stage_data import load_faces, stage_data
-from luvli.training.stage_model import keeps, train_failure_head, write_stage_model
+from luvli.training.stage_model import (
+    after_finished_stages,
+    keeps,
+    train_failure_head,
+    write_stage_model,
+)
 
 __all__ = ["RunOptions", "StageTrainer", "train"]
 
@@ -73,17 +78,19 @@ def train(
         checkpoint = _find_checkpoint(out, options.resume)
         check_files(recipe, resumed=checkpoint is not None)
         build(recipe.network)  # an unknown trunk is refused before faces are read
-        counter = StepCounter(next(iter(recipe.stages)))
+        counter, weights = StepCounter(next(iter(recipe.stages))), None
         if checkpoint is not None:
             counter = StepCounter(**checkpoint["counter"])
+        elif options.resume:
+            counter, weights = after_finished_stages(recipe, out)
         log = Log(out, counter.global_step + 1, fabric.is_global_zero, options.log)
         run = TrainingRun(recipe, out, options, fabric, log)
         try:
             if checkpoint is not None:
                 _continue(run, counter, checkpoint)
             elif options.resume:
-                log.say(f"{out} holds no checkpoint to resume from: beginning at the first step")
-            _run_stages(run, counter, checkpoint, callbacks)
+                log.say(f"{out} holds no checkpoint: beginning with stage {counter.stage}")
+            _run_stages(run, counter, weights, checkpoint, callbacks)
         finally:
             log.close()
     return out / MODEL
@@ -92,12 +99,12 @@ def train(
 def _run_stages(
     run: TrainingRun,
     counter: StepCounter,
+    weights: Weights | None,
     checkpoint: dict[str, Any] | None,
     callbacks: Sequence[Callback],
 ) -> None:
     """One stage after the other, from that of `counter` on; each begins with the weights that the
-    one before ended with."""
-    weights: Weights | None = None
+    one before ended with, the first one with `weights`."""
     names = list(run.recipe.stages)
     with stop_signals() as stop:
         called = [EMA(), Stop(stop), run.log, Validate(), Checkpoint(), *callbacks]

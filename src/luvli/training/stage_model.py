@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
 
 from torch import Tensor
 
@@ -12,12 +14,13 @@ from luvli.calibration.failure_head import fit_failure_head
 from luvli.calibration.measure import evenly
 from luvli.calibration.model_file import ModelFile
 from luvli.data.boxes import get_enlargement
+from luvli.errors import InputError
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.progress import track
 from luvli.training.batch import TrainingFaces, has_covered_landmarks, has_hidden_landmarks
 from luvli.training.losses import LOSSES
-from luvli.training.recipe import Stage, TrainedHead
-from luvli.training.run import TrainingRun
+from luvli.training.recipe import Recipe, Stage, TrainedHead
+from luvli.training.run import StepCounter, TrainingRun
 from luvli.training.sources import model_detector
 
 FAILURE_FACES = 8000
@@ -49,6 +52,28 @@ def write_stage_model(
     path = run.model_path(name)
     save_model(path, network, info)
     run.log.say(f"stage {name} is finished: {path}")
+
+
+def after_finished_stages(
+    recipe: Recipe, out: Path
+) -> tuple[StepCounter, dict[str, Tensor] | None]:
+    """The first stage whose model is not in the folder yet, and the weights that it begins with.
+
+    A run that has lost its checkpoints goes on from the model of its last finished stage, as
+    exactly as with them.
+    """
+    names = list(recipe.stages)
+    paths = [out / f"{name}.safetensors" for name in names[:-1]]
+    finished = list(takewhile(Path.is_file, paths))
+    if not finished:
+        return StepCounter(names[0]), None
+    network, info = load_model(finished[-1])
+    if info.get("recipe", {}).get("network") != recipe.network.model_dump(mode="json"):
+        raise InputError(
+            f"{finished[-1]} is of a recipe with another network: choose another --out."
+        )
+    counter = StepCounter(names[len(finished)], global_step=info["steps"])
+    return counter, network.state_dict()
 
 
 def trained_config(run: TrainingRun, name: str, faces: TrainingFaces) -> NetworkConfig:
