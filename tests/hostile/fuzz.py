@@ -12,18 +12,22 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
+import os
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import traceback
 import warnings
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from hostile.fork import fork
 from hostile.mutate import mutated
 from hostile.readers import Reader, all_readers
 
@@ -80,13 +84,13 @@ def good_file(reader: Reader, folder: Path) -> bytes:
     return path.read_bytes()
 
 
-def child(name: str, results: Path, first: int, last: int) -> None:
-    """Attack one reader; a line for each input: that it begins, and what came of it."""
+def attack_all(reader: Reader, results: Path, seeds: range) -> None:
+    """Attack one reader; two lines for each input: that it begins, and what came of it."""
 
     def expired(*_: object) -> None:
         raise TooLong(f"more than {SECONDS} seconds")
 
-    reader = all_readers()[name]
+    logging.disable()  # what parses forms has much to say
     signal.signal(signal.SIGPROF, expired)
     with tempfile.TemporaryDirectory() as place, results.open("a") as report:
         good = good_file(reader, Path(place))
@@ -94,7 +98,7 @@ def child(name: str, results: Path, first: int, last: int) -> None:
         if status.exists():
             used = int(status.read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-        for seed in range(first, last):
+        for seed in seeds:
             report.write(f"{seed}\tfailed\tthe process died\n")
             report.flush()
             signal.alarm(SILENCE)  # ends a process that waits
@@ -110,23 +114,21 @@ def child(name: str, results: Path, first: int, last: int) -> None:
                 gc.collect()
 
 
-def attack_reader(name: str, first: int, count: int) -> dict[int, Outcome]:
-    """Run the child, and another from the next input when it dies -> outcomes by seed."""
-    outcomes: dict[int, Outcome] = {}
+def attack_reader(reader: Reader, seeds: range) -> list[Outcome]:
+    """Attack in a fork, and when that dies in another from the next input on."""
+    outcomes: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
-        while len(outcomes) < count:
-            place = [str(results), str(first + len(outcomes)), str(first + count)]
-            done = subprocess.run(
-                [sys.executable, __file__, "--child", name, *place], capture_output=True, text=True
-            )
+        results.touch()
+        while len(outcomes) < len(seeds):
             before = len(outcomes)
-            for line in results.read_text().splitlines() if results.exists() else ():
+            os.waitpid(fork(partial(attack_all, reader, results, seeds[before:])), 0)
+            for line in results.read_text().splitlines():
                 seed, kind, about = line.split("\t", 2)
-                outcomes[int(seed)] = Outcome(int(seed), kind, about)  # the later line counts
+                outcomes[seed] = Outcome(int(seed), kind, about)  # the later line counts
             if len(outcomes) == before:
-                raise RuntimeError(f"{name} did not begin:\n{done.stderr[-2000:]}")
-    return outcomes
+                raise RuntimeError(f"{reader.name} did not begin")
+    return list(outcomes.values())
 
 
 def main() -> None:
@@ -134,27 +136,20 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="part of a reader's name")
-    parser.add_argument("--child", nargs=4, metavar=("NAME", "RESULTS", "FIRST", "LAST"))
     given = parser.parse_args()
-    if given.child:
-        name, results, first, last = given.child
-        child(name, Path(results), int(first), int(last))
-        return
-    names = [name for name in all_readers() if given.only in name]
-    each = -(-given.inputs // len(names))
-    print(f"{'reader':22}{'read':>7}{'refused':>9}{'failed':>8}")
+    readers = [reader for name, reader in all_readers().items() if given.only in name]
+    each = -(-given.inputs // len(readers))
+    print(f"{'reader':22}{'read':>7}{'refused':>9}{'failed':>8}", flush=True)
     failed = 0
-    for name in names:
-        outcomes = attack_reader(name, given.seed, each).values()
-        kinds = [outcome.kind for outcome in outcomes]
-        counts = {kind: kinds.count(kind) for kind in ("read", "refused", "failed")}
+    for reader in readers:
+        outcomes = attack_reader(reader, range(given.seed, given.seed + each))
+        counts = Counter(outcome.kind for outcome in outcomes)
         failed += counts["failed"]
-        print(
-            f"{name:22}{counts['read']:7,}{counts['refused']:9,}{counts['failed']:8,}", flush=True
-        )
-        for outcome in [each for each in outcomes if each.kind == "failed"][:12]:
+        numbers = f"{counts['read']:7,}{counts['refused']:9,}{counts['failed']:8,}"
+        print(f"{reader.name:22}{numbers}", flush=True)
+        for outcome in [one for one in outcomes if one.kind == "failed"][:12]:
             print(f"    seed {outcome.seed}: {outcome.about}", flush=True)
-    print(f"{each * len(names):,} inputs, {failed:,} failed")
+    print(f"{each * len(readers):,} inputs, {failed:,} failed")
     sys.exit(1 if failed else 0)
 
 

@@ -22,13 +22,13 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from hostile.fork import fork
 from hostile.killed_commands import Command, all_commands, load_everything, prepare
 
 AT_ONCE = 6
@@ -41,22 +41,6 @@ class Ended(NamedTuple):
     code: int
     errors: str
     seconds: float
-
-
-def fork(work: Callable[[], object], errors: int = 2) -> int:
-    """The process number of a fork that does some work and exits with its code."""
-    if pid := os.fork():
-        return pid
-    code = 70
-    try:
-        os.dup2(errors, 2)
-        code = 0 if work() is None else 1
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        traceback.print_exc()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def run(arguments: list[str], kill_after: float | None = None, delay: float = 0.0) -> Ended:
