@@ -226,9 +226,9 @@ def _dress(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
         opacity = float(rng.uniform(0.90, 0.995) if sun else rng.uniform(0.0, 0.10))
         level = float(rng.uniform(0.0, 0.06) if sun else rng.uniform(0.3, 0.8))
         tint = (level, level, level)
-    if rng.random() < 0.02:
+    if rng.random() < 0.035:
         on_head.append(objects.mask(posed.own, head.skin_vertices, points, rng))
-    if rng.random() < 0.045:
+    if rng.random() < 0.07:
         on_head.append(objects.hand(points, scene.person.skin.palette[TONE], rng))
     if rng.random() < 0.06:
         on_head.append(objects.microphone(points, rng))
