@@ -189,10 +189,14 @@ def _smallest(faces: LabelledFaces, options: PlotOptions) -> Figure:
     values = uncertainty.smallest_deviation(
         faces.needed("covariance"), 1.0 if pixel is None else pixel
     )
+    if not len(values):
+        raise NotMeasured(f"{faces.method} has no covariance.")
     unit = "image pixels" if pixel is None else "heat-map pixels of the paper"
     far = float(np.quantile(values, 0.995)) if pixel is None else 2.0
     with new_figure() as (figure, (axis,)):
-        axis.hist(values, bins=list(np.linspace(0, far, 81)), density=True, color=BLUE)
+        edges = np.linspace(0, far, 81)
+        share = np.full(len(values), 1 / (len(values) * edges[1]))  # those beyond count, too
+        axis.hist(values, bins=list(edges), weights=share, color=BLUE)
         notes = [f"{np.mean(values > far) * 100:.1f} % beyond this range"]
         if pixel is not None:
             axis.axvline(1.0, color="black", linewidth=1, linestyle="--")
