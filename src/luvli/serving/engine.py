@@ -99,7 +99,6 @@ class Engine:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.ready = False
         self.places = Budget(settings.limits.max_requests, self.metrics.in_flight)
         self.memory = Budget(settings.limits.max_buffered_bytes, self.metrics.buffered)
         self.streams = Budget(settings.limits.max_streams, self.metrics.streams)
@@ -128,10 +127,8 @@ class Engine:
         for model in self.models.values():
             model.predictor.detect(image)
             model.predictor.predict(image, boxes=[Box(40, 40, 120, 120)])
-        self.ready = True
 
     def close(self) -> None:
         """Wait for the threads: one that runs while the interpreter ends aborts the process."""
-        self.ready = False
         for executor in (self.threads, *(model.thread for model in self.models.values())):
             executor.shutdown(cancel_futures=True)
