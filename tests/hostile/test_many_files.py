@@ -169,11 +169,45 @@ def test_a_folder_that_may_not_be_entered(
         assert "locked cannot be listed (Permission denied)" in sentence
 
 
+def test_devices_that_a_table_names_are_not_opened(discs: Predictor, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs PyArrow")
+    arrow = pytest.importorskip("pyarrow")
+    write_image(tmp_path / "a.png", disc_image([(100, 90, 30)]))
+    os.mkfifo(tmp_path / "pipe")
+    paths = ["/dev/zero", str(tmp_path / "pipe"), str(tmp_path / "a.png")]
+    parquet.write_table(arrow.table({"image": paths}), tmp_path / "t.parquet")
+    summary = in_time(lambda: run(discs, tmp_path / "t.parquet", tmp_path / "out"))
+    assert summary.counts["images"] == 1
+    assert ["pipe or a device" in sentence for sentence in summary.failed] == [True, True]
+
+
 # -- videos ------------------------------------------------------------------------------------
 
 
 def clip(count: int = 12) -> Any:
     return ((i / 30, disc_image([(80.0 + i, 90, 30)])) for i in range(count))
+
+
+def test_colons_in_names_are_no_protocols(
+    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FFmpeg takes what stands before one for the kind of a URL. Equal runs draw equal bytes."""
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "v.mp4", clip()).rename("10:30.mp4")
+    drawn = []
+    for out in (Path("a:b"), Path("c:d")):
+        summary = run(discs, "10:30.mp4", out, draw=True)
+        assert not summary.failed and summary.counts["frames"] == 12
+        drawn.append((out / "10:30-landmarks.mp4").read_bytes())
+    assert drawn[0] == drawn[1]
+
+
+def test_a_script_in_place_of_a_video_reads_no_neighbour(discs: Predictor, tmp_path: Path) -> None:
+    write_video(tmp_path / "secret.mp4", clip())
+    (tmp_path / "v.mkv").write_text("ffconcat version 1.0\nfile secret.mp4\n")
+    summary = run(discs, tmp_path / "v.mkv", tmp_path / "out")
+    (sentence,) = summary.failed
+    assert "v.mkv is not a readable video" in sentence and not summary.counts["frames"]
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
