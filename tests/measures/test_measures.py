@@ -11,7 +11,7 @@ import luvli
 from luvli import FaceLandmarks, Faces, InputError
 from luvli.markup import get_markup
 from luvli.measures.correlation import ErrorModel, fit_factors
-from luvli.measures.measure import Measure, definitions
+from luvli.measures.measure import Measure, definitions, openness_and_slopes
 
 SHAPE = get_markup("ibug68").schematic
 
@@ -122,3 +122,14 @@ def test_factors_are_found_again(rng: np.random.Generator) -> None:
 def test_other_point_sets_have_no_measures() -> None:
     with pytest.raises(InputError, match="measures need the 68 points"):
         Faces.empty("wflw98").measures  # noqa: B018
+
+
+def test_slopes_of_openness_are_its_differences(rng: np.random.Generator) -> None:
+    eyes = SHAPE[36:42] + rng.normal(0, 0.02, (5, 6, 2))
+    openness, slopes = openness_and_slopes(eyes)
+    for j, axis in np.ndindex(6, 2):
+        step = np.zeros((6, 2))
+        step[j, axis] = 1e-6
+        change = openness_and_slopes(eyes + step)[0] - openness_and_slopes(eyes - step)[0]
+        np.testing.assert_allclose(slopes[:, j, axis], change / 2e-6, atol=1e-6)
+    assert openness_and_slopes(eyes[0])[0] == pytest.approx(openness[0])

@@ -100,6 +100,10 @@ class Definition:
     """those it is made of"""
 
 
+_EYE_LINES = np.array([[0.0, 1, 0, 0, 0, -1], [0, 0, 1, 0, -1, 0], [1, 0, 0, -1, 0, 0]])
+"""an eye's six points -> its two heights and its width, as vectors"""
+
+
 def eye_openness(points: Floats) -> Floats:
     """Height / width of an eye (..., 6, 2): corner, two above, corner, two below."""
     return openness_and_slopes(points)[0]
@@ -112,15 +116,12 @@ def openness_and_slopes(eyes: Floats) -> tuple[Floats, Floats]:
     >>> openness_and_slopes(eye)[0].tolist()
     0.5
     """
-    lines = eyes[..., [1, 2, 0], :] - eyes[..., [5, 4, 3], :]
+    lines = _EYE_LINES @ eyes  # (..., 3, 2)
     length = np.maximum(np.sqrt((lines**2).sum(axis=-1)), 1e-12)
-    width = length[..., 2:]
-    openness = length[..., :2].sum(axis=-1, keepdims=True) / (2 * width)
-    by_length = np.concatenate([0.5 / width, 0.5 / width, -openness / width], axis=-1)
-    slopes = np.empty_like(eyes)
-    slopes[..., [1, 2, 0], :] = lines * (by_length / length)[..., None]
-    slopes[..., [5, 4, 3], :] = -slopes[..., [1, 2, 0], :]
-    return openness[..., 0], slopes
+    width = length[..., 2]
+    openness = (length[..., 0] + length[..., 1]) / (2 * width)
+    by_length = np.stack([0.5 / width, 0.5 / width, -openness / width], axis=-1)
+    return openness, _EYE_LINES.T @ (lines * (by_length / length)[..., None])
 
 
 @cache
