@@ -14,7 +14,7 @@ from luvli.data.formats import read_pts
 from luvli.errors import InputError
 from luvli.image import Box, affine, detect_faces, get_detector
 from luvli.image.detect import YuNet, box_features, moved_rows, other_views, tight_box
-from luvli.image.known_boxes import BoxesFromFile, WholeImage
+from luvli.image.known_boxes import BoxesFromFile
 from luvli.image.write import write_image
 from luvli.image.yunet import YuNetNetwork
 
@@ -159,9 +159,7 @@ def test_lfpw_faces_are_found_and_mapped(lfpw: Path) -> None:
     assert np.mean(overlaps) > 0.87
 
 
-def test_whole_image(astronaut: ImageArray) -> None:
-    assert get_detector("whole-image")(astronaut) == [Box(50.7, 50.7, 460.3, 460.3)]
-    assert list(WholeImage(margin=0)(astronaut)[0]) == [-0.5, -0.5, 511.5, 511.5]
+def test_unknown_detectors_are_refused() -> None:
     with pytest.raises(InputError, match=r"retina.*yunet"):
         get_detector("retina")
 

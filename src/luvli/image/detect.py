@@ -21,7 +21,6 @@ from luvli.arrays import Floats
 from luvli.errors import unknown_choice
 from luvli.image import affine
 from luvli.image.box import Box
-from luvli.image.known_boxes import WholeImage
 from luvli.image.read import ImageArray, ImageSource, read_image
 from luvli.image.resize import resized
 from luvli.image.yunet import WEIGHTS, Rows, YuNetNetwork, without_doubles
@@ -82,15 +81,13 @@ def detect_faces(
 
 
 def get_detector(name: str, small_faces: bool = False) -> Detector:
-    """A detector by name: `yunet`, `yunet-open` (the same with a box map that saw free data
-    alone), or `whole-image` (the image is one face crop).
+    """A detector by name: `yunet`, or `yunet-open`, the same with a box map that saw free data
+    alone.
 
     Boxes that are known already come from `luvli.image.known_boxes.BoxesFromFile(path)`.
     """
-    if name == "whole-image":
-        return WholeImage()
     if name not in get_args(DetectorName):
-        raise unknown_choice("face detector", name, [*get_args(DetectorName), "whole-image"])
+        raise unknown_choice("face detector", name, get_args(DetectorName))
     return YuNet(small_faces, name)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Detectors that need not look: the whole image is the face, or a file says where it is."""
+"""A detector that need not look: a file says where the faces are."""
 
 from __future__ import annotations
 
@@ -9,27 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from luvli.errors import InputError, check_range
+from luvli.errors import InputError
 from luvli.files import PathLike, read_text
 from luvli.image.box import Box
 from luvli.image.read import ImageArray
-
-
-class WholeImage:
-    """For images that are face crops already: one box, set in from the border.
-
-    `margin` is the share of each side left around the landmarks; 0.1 suits crops made by
-    enlarging the tight box 1.25 times.
-    """
-
-    def __init__(self, margin: float = 0.1) -> None:
-        check_range("margin", margin, 0, 0.49)
-        self.margin = margin
-
-    def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
-        height, width = image.shape[:2]
-        x, y = self.margin * width, self.margin * height
-        return [Box(x - 0.5, y - 0.5, width - x - 0.5, height - y - 0.5)]
 
 
 class BoxesFromFile:
