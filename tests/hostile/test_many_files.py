@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -263,6 +264,18 @@ def test_videos_do_not_replace_files_of_others(name: str, discs: Predictor, tmp_
 
 
 # -- interruptions -------------------------------------------------------------------------
+
+
+def test_an_output_folder_that_is_removed_meanwhile(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_image(tmp_path / f"in/{name}.png", disc_image([(100, 90, 30)]))
+
+    def removing(image: Any, name: str = "") -> Any:
+        shutil.rmtree(tmp_path / "out")
+        return DiscDetector()(image, name)
+
+    with pytest.raises(InputError, match="luvli-job"):
+        run(Predictor(DiscBackend(), removing), tmp_path / "in", tmp_path / "out", part_size=1)
 
 
 @pytest.mark.parametrize(("draw", "limits"), [(False, [3000]), (True, [100, 20_000])])

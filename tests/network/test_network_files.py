@@ -15,6 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from small_networks import SMALL, same_weights, small, write_official
 
+import luvli
 from luvli.errors import InputError
 from luvli.network import (
     NetworkConfig,
@@ -242,6 +243,17 @@ def test_sizes_beyond_reason_are_refused_unbuilt(tmp_path: Path) -> None:
     save_file({"x": torch.zeros(1)}, path, metadata=metadata)
     with pytest.raises(InputError, match="configuration that this version cannot read"):
         load_model(path)
+
+
+@pytest.mark.parametrize("info", ['"text"', "[1]", "3", "null", '{"calibration": "none"}'])
+def test_a_description_that_is_another_json_is_refused(tmp_path: Path, info: str) -> None:
+    network = build(NetworkConfig(unets=1, input_size=64, **SMALL))
+    path = tmp_path / "odd.safetensors"
+    config = network.config.model_dump_json()
+    metadata = {"format": "luvli-model-1", "config": config, "info": info}
+    save_file(network.state_dict(), path, metadata=metadata)
+    with pytest.raises(InputError, match="odd"):
+        luvli.load(path)
 
 
 def test_weights_that_are_not_numbers_are_refused(tmp_path: Path) -> None:

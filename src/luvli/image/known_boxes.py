@@ -45,8 +45,9 @@ class BoxesFromFile:
             try:
                 boxes = [Box(*row) for row in self._rows.get(key, [])]
             except InputError as error:
+                why = str(error).rstrip(".")
                 raise InputError(
-                    f"{self.path} has a box for {key} that is none ({error}): mend it."
+                    f"{self.path} has a box for {key} that is none ({why}): mend it."
                 ) from error
             if boxes:
                 return sorted(boxes, key=lambda box: -box.score)
