@@ -112,10 +112,14 @@ def applications() -> tuple[asyncio.AbstractEventLoop, dict[bool, Any]]:
     """An event loop, and the server without and with a token."""
     from luvli.serving.app import create_app
     from luvli.serving.engine import Engine
-    from luvli.serving.settings import ServerSettings
+    from luvli.serving.settings import Limits, ServerSettings
 
     tokens: dict[bool, tuple[str, ...]] = {False: (), True: ("correct-horse-battery",)}
-    engines = {key: Engine(ServerSettings(tokens=some, threads=1)) for key, some in tokens.items()}
+    patient = Limits(request_seconds=3600, receive_seconds=3600)  # however busy the machine is
+    engines = {
+        key: Engine(ServerSettings(tokens=some, threads=1, limits=patient))
+        for key, some in tokens.items()
+    }
     return asyncio.new_event_loop(), {key: create_app(one) for key, one in engines.items()}
 
 
