@@ -20,10 +20,12 @@ PATIENT = {
     "RAY_agent_register_timeout_ms": "120000",
     "RAY_idle_worker_killing_time_threshold_ms": "600000",
     "RAY_task_events_report_interval_ms": "0",
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
 }
-"""a busy machine takes longer to start a cluster than Ray waits; a worker that Ray ends after a
-second without work costs more to start again, with its reader, than a small job; and what Ray keeps
-for its dashboard about each task that ever ran, in every process, is memory that only grows"""
+"""a busy machine takes longer to start a cluster, or its proxy, than Ray waits; a worker
+that Ray ends after a second without work costs more to start again, with its reader, than a small
+job; and what Ray keeps for its dashboard about each task that ever ran, in every process, is memory
+that only grows"""
 KNOCK_SECONDS = 10.0
 """how long a cluster may take to accept a connection"""
 

@@ -117,7 +117,7 @@ def serve_on_ray(
     app = application(settings, replicas)
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     stop = threading.Event()
-    with connected(address, extra="serve-ray"):
+    with connected(address, extra="serve-ray") as ray:
         for number in (signal.SIGTERM, signal.SIGINT):  # now, because Ray has set its own
             signal.signal(number, lambda *_: stop.set())
         status = serve.status()
@@ -128,24 +128,24 @@ def serve_on_ray(
             )
         if status.applications or status.proxies:
             serve.shutdown()  # what an earlier command that was killed has left
-        serve.start(
-            proxy_location="HeadOnly" if settings.host in LOOPBACK else "EveryNode",
-            http_options={
-                "host": settings.host,
-                "port": port,
-                "request_timeout_s": limits.receive_seconds + limits.request_seconds,
-                "keep_alive_timeout_s": max(1, int(limits.idle_seconds)),
-            },
-            logging_config=QUIET,
-        )
         try:
+            serve.start(
+                proxy_location="HeadOnly" if settings.host in LOOPBACK else "EveryNode",
+                http_options={
+                    "host": settings.host,
+                    "port": port,
+                    "request_timeout_s": limits.receive_seconds + limits.request_seconds,
+                    "keep_alive_timeout_s": max(1, int(limits.idle_seconds)),
+                },
+                logging_config=QUIET,
+            )
             serve.run(app, name=NAME)
             started(port)
             stop.wait()
-        except RuntimeError as error:
+        except (RuntimeError, TimeoutError, ray.exceptions.RayError) as error:
             raise InputError(
-                "the replicas did not start: see serve status, and whether every machine of the "
-                "cluster has luvli[serve-ray] of this version."
+                "the server did not start on the cluster: see serve status, and whether every "
+                "machine of the cluster has luvli[serve-ray] of this version."
             ) from error
         finally:
             serve.shutdown()
