@@ -27,7 +27,7 @@ of its training part: for orientation"""
 
 SLOWER = 6.05 / 1.95
 """How much slower the machine of that run was than that of our cards: the bare call of luvli-68's
-network, whose size has not changed, took 6.05 ms there and takes 1.95 here (docs/speed.md)"""
+network, whose size has not changed, took 6.05 ms there and takes 1.95 here"""
 
 
 def own_figures() -> dict[str, tuple[float, float]]:

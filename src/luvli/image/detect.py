@@ -37,17 +37,17 @@ MIN_SCORE = 0.6
 _MIN_REPORTED = 0.3
 """what the detector reports at all"""
 _HINT_SCORE, _SMALL_HINT_SCORE, _SMALL_HEAD = 0.1, 0.04, 50.0
-"""A candidate of the first score in the first look, away from every face, asks for the second
-look; of the second score, if it is a head of at most so many pixels in the first look: small faces
+"""A candidate of the first score in the first pass, away from every face, asks for the second
+pass; of the second score, if it is a head of at most so many pixels in the first pass: small faces
 are hardly seen there (docs/research/2026-11-detection.md counts what is found so)."""
 _CROWD, _WINDOW = 2, 3.0
 """Where there are no more faces and candidates than `_CROWD`, the candidates are looked at in
 windows of at least `SMALL` pixels and of 3 times the head's size. In a crowd more faces are likely
-than the first look shows: there the second look is at the whole image."""
+than the first pass shows: there the second pass is at the whole image."""
 
 _BORDERED, _BORDER, _GAMMA = 480, 0.3, 0.4
 _TURNS, _TURNED_SCALE = (20.0, -20.0), 0.85
-"""The last looks, where no face was found: at an image of 480 pixels with a border of 0.3 times
+"""The last passes, where no face was found: at an image of 480 pixels with a border of 0.3 times
 its side around it, at one whose values were raised to the power of 0.4, at its mirror image, and
 at the image turned by 20 degrees either way and shrunk to 0.85."""
 
@@ -94,11 +94,11 @@ def get_detector(name: str, small_faces: bool = False) -> Detector:
 class YuNet:
     """The default detector. Safe to call from several threads at once.
 
-    The first look is at the image brought to 320 pixels. Images above 480 get a second one, at up
+    The first pass is at the image brought to 320 pixels. Images above 480 get a second one, at up
     to 960: of the whole image if the first has found no face, and of the surroundings of what may
     be another face. With `small_faces` it is always of the whole image, and images above 960
     pixels are also searched in overlapping tiles of full resolution. Where no face is found at
-    all, last looks follow: with a border around the image, at a brightened one, at its mirror
+    all, last passes follow: with a border around the image, at a brightened one, at its mirror
     image and at turned ones. Whatever the image's size, what is allocated stays below some 100 MB.
     """
 
@@ -112,7 +112,7 @@ class YuNet:
 
     def detect_raw(self, image: ImageArray, thorough: bool = True) -> Rows:
         """What YuNet finds, (n, 15) in image pixels, doubles left out, best score first; not
-        `thorough`: without the last looks."""
+        `thorough`: without the last passes."""
         longest = max(image.shape[:2])
         # Large images are shrunk once, and every look but that in tiles starts from there.
         start, back = (image, np.eye(2, 3)) if longest <= LARGE else _resized(image, LARGE)
@@ -143,7 +143,7 @@ class YuNet:
         return moved_rows(rows, way if back is None else affine.compose(back, way))
 
     def _look_closer(self, image: ImageArray, first: Rows) -> Iterator[Rows]:
-        """The second look, where the first one asks for it: at the whole image, or at windows
+        """The second pass, where the first one asks for it: at the whole image, or at windows
         around the few candidates that may be faces."""
         side = max(image.shape[:2])
         sure = first[:, 14] >= MIN_SCORE
@@ -246,7 +246,7 @@ def _window(row: Floats, image: ImageArray) -> tuple[int, int, int, int]:
 
 def _hints(rows: Rows, pixel: float = 1.0) -> NDArray[np.bool_]:
     """(n,) which candidates lie beside the sure faces and may be faces. `pixel` is the side of a
-    pixel of the first look."""
+    pixel of the first pass."""
     sure = rows[:, 14] >= MIN_SCORE
     small = rows[:, 2] * rows[:, 3] <= (_SMALL_HEAD * pixel) ** 2
     hint = ~sure & (small | (rows[:, 14] >= _HINT_SCORE))

@@ -112,7 +112,7 @@ def face_trace(
         if faces.track is not None and chosen in faces.track
     ]
     faces = Faces.concatenate([one for _, one in rows])
-    sure = ~(faces.confidence < min_confidence)  # a model without confidence is taken at its word
+    sure = ~(faces.confidence < min_confidence)  # NaN (a model without confidence) counts as sure
     if faces.visibility_trained:
         eyes = faces["eyes"].visibility.reshape(len(faces), 2, -1).mean(axis=2)
         sure &= eyes.max(axis=1) > 0.5

@@ -43,7 +43,7 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     before = signal.getsignal(signal.SIGTERM)
-    # nobody is told what our users do, and the process that would collect it is not started
+    # no usage statistics, and no process that collects them
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray's own core warns on the terminal about what Ray Data does, whoever uses it
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
@@ -86,7 +86,7 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
 
 @contextmanager
 def _still() -> Iterator[None]:
-    """Nothing on the terminal meanwhile: Ray's core says there that it was told to be quiet."""
+    """Nothing on the terminal meanwhile: Ray's core prints there that its log level is set."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)

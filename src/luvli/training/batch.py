@@ -120,7 +120,7 @@ def visibility_labels(
 def occlusion_labels(
     before: NDArray[np.int8], after: NDArray[np.int8], use: OcclusionUse
 ) -> NDArray[np.bool_]:
-    """(k,) whether a landmark teaches occlusion, by its class before and after augmentation."""
+    """(k,) which landmarks are labels of occlusion, by class before and after augmentation."""
     plain, covered = after == Visibility.UNOCCLUDED, after == Visibility.EXTERNALLY_OCCLUDED
     if use == "labelled":
         return np.asarray(plain | covered)
@@ -159,11 +159,11 @@ def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Itera
 
 
 _HIDDEN = {"labelled": (0,), "frontal": (0,), "paper": (0, -1), "ignore": ()}
-"""classes that teach that a landmark is invisible, by a source's use of visibility"""
+"""classes that count as invisible, by a source's use of visibility"""
 
 
 def has_hidden_landmarks(faces: TrainingFaces) -> bool:
-    """Whether any label teaches that a landmark can be invisible."""
+    """Whether any landmark is labelled as invisible."""
     return any(
         np.isin(crops.label_classes(), _HIDDEN[use.visibility]).any()
         for crops, use in zip(faces.crops, faces.uses, strict=True)
@@ -171,7 +171,7 @@ def has_hidden_landmarks(faces: TrainingFaces) -> bool:
 
 
 def has_covered_landmarks(faces: TrainingFaces) -> bool:
-    """Whether any label teaches that something can cover a landmark."""
+    """Whether any landmark is labelled as covered, or covered by the augmentation."""
 
     def pastes(crops: CropDataset) -> bool:
         changes = crops.augmentation

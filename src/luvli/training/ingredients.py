@@ -3,7 +3,7 @@
     for item in ingredients(recipe): print(item)
 
 A recipe whose own licence is open (`licence: Apache-2.0 ...`) is refused unless every image,
-label, head, skin, background, box, starting weight and model that labels or teaches is open too.
+label, head, skin, background, box, starting weight and teacher (or model that labels) is open too.
 What is fitted after training (calibration) must be traced by whoever fits it.
 """
 
