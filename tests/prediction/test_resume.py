@@ -17,6 +17,7 @@ from luvli.errors import InputError
 from luvli.image.read import read_image
 from luvli.image.write import write_image
 from luvli.prediction.parts import WORK
+from luvli.prediction.plan import PLAN
 from luvli.prediction.predictor import Predictor
 
 from .conftest import DiscDetector, disc_image
@@ -60,6 +61,19 @@ def test_other_settings_or_inputs_do_not_mix_with_an_unfinished_run(
         run(discs, folder, out, part_size=1)
     summary = run(discs, folder, out, overwrite=True, part_size=1)
     assert summary.resumed == 0
+    x = np.mean(faces_in(out / "faces.json")[0]["points"], axis=0)[0]
+    assert x == pytest.approx(150, abs=3)
+
+
+def test_parts_without_their_plan_belong_to_nobody(
+    discs: Predictor, folder: Path, tmp_path: Path
+) -> None:
+    """A job that was killed while it removed its folder may leave any of its files there."""
+    out = tmp_path / "out"
+    stopped(discs, folder, out, 3)
+    (out / WORK / PLAN).unlink()
+    write_image(folder / "p1.png", disc_image([(150, 90, 30)]))
+    assert run(discs, folder, out, part_size=1).resumed == 0
     x = np.mean(faces_in(out / "faces.json")[0]["points"], axis=0)[0]
     assert x == pytest.approx(150, abs=3)
 

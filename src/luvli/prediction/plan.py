@@ -169,7 +169,9 @@ class Plan:
 
     def todo(self) -> Iterator[Part]:
         """The parts that have no result yet."""
-        done = {place.rpartition("/")[2].partition(".")[0] for place in _results(self.settings.out)}
+        folders = (self.settings.out, join(self.settings.out, WORK))
+        places = (place for folder in folders for place in _results(folder))
+        done = {place.rpartition("/")[2].partition(".")[0] for place in places}
         return (part for part in self.parts() if part.name not in done)
 
     def finish(self, results: bool) -> None:
@@ -180,12 +182,11 @@ class Plan:
         shutil.rmtree(out / WORK, ignore_errors=True)
 
 
-def _results(out: str) -> Iterator[str]:
+def _results(folder: str) -> Iterator[str]:
     """Files of finished parts."""
-    for folder in (out, join(out, WORK)):
-        for name in list_names(folder):
-            if re.fullmatch(r"part-\d+\.(npz|parquet)", name):
-                yield join(folder, name)
+    for name in list_names(folder):
+        if re.fullmatch(r"part-\d+\.(npz|parquet)", name):
+            yield join(folder, name)
 
 
 def job_identity(inputs: Inputs, settings: JobSettings) -> dict[str, Any]:
@@ -213,7 +214,9 @@ def open_plan(inputs: Inputs, settings: JobSettings, overwrite: bool = False) ->
     if before is not None and not plan.resumed and not overwrite:
         raise InputError(f"{settings.out} holds {_difference(plan, before)}")
     if not plan.resumed:
-        for place in list(_results(settings.out)) if overwrite or before is not None else ():
+        # also those that the removal of an earlier job's folder has left
+        folders = ([settings.out] if overwrite else []) + [join(settings.out, WORK)]
+        for place in [place for folder in folders for place in _results(folder)]:
             remove(place)
         write_whole(plan.place, plan.content)
     return plan
