@@ -54,6 +54,14 @@ def test_known_boxes_replace_the_detector(discs: Predictor) -> None:
         discs.predict(image, boxes=[[10, 2, 3, 8]])
 
 
+def test_no_more_than_the_best_faces_are_cropped_and_predicted(discs: Predictor) -> None:
+    crowd = disc_image([(40.0 + 60 * i, 40.0 + 60 * j, 20.0) for j in range(3) for i in range(5)])
+    ((faces, left_out),) = discs.predict_best([crowd], max_faces=4)
+    assert (len(faces), left_out, discs.backend.calls) == (4, 11, [4])
+    ((every, nobody),) = discs.predict_best([crowd])
+    assert (len(every), nobody) == (15, 0) and every[:4] == faces
+
+
 def test_batches_are_the_same_faster(discs: Predictor) -> None:
     images = [disc_image([(60 + 9 * i, 80, 30)] * (i % 3 > 0)) for i in range(9)]
     together = discs.predict_batch(images)

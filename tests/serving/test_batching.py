@@ -66,6 +66,7 @@ async def test_who_is_alone_does_not_wait_and_others_are_waited_for_if_wanted() 
         await asyncio.sleep(0)
     assert await asyncio.gather(early, *map(double.start, (2, 3, 4))) == [2, 4, 6, 8]
     assert double.calls == [[1, 2, 3, 4]]
+    assert await Doubling(max_wait=0.01).start(1) == 2  # nobody came in that time
 
 
 async def test_an_error_reaches_its_callers_and_the_next_call_works() -> None:

@@ -148,6 +148,9 @@ def test_faces_images_memory_and_streams_are_limited(start: Start, image: bytes)
         with pytest.raises(ServerError) as caught:
             call()
         assert caught.value.status == 413
+    pair = np.tile(np.asarray(Image.open(io.BytesIO(image)).convert("RGB")), (1, 2, 1))
+    answer = client.predict(pair)
+    assert (len(answer.faces), answer.faces_left_out) == (1, 1)
     with (
         connect(server.url.replace("http", "ws") + "/v1/stream") as stream,
         pytest.raises(ConnectionClosed),

@@ -24,6 +24,8 @@ class CroppedFaces(NamedTuple):
     """each (S, S, 3); of detected faces somewhat more than the crop (`luvli.prediction.refine`)"""
     sizes: list[tuple[int, int]]
     """width and height of each face's image"""
+    left_out: int = 0
+    """detected faces that were not cropped, because they are too many"""
 
     @property
     def windows(self) -> Windows:
@@ -37,7 +39,7 @@ class CroppedFaces(NamedTuple):
     @classmethod
     def join(cls, parts: Sequence[CroppedFaces]) -> CroppedFaces:
         """The faces of several images, one after the other."""
-        columns = zip(*parts, strict=True)
+        columns = zip(*(part[:4] for part in parts), strict=True)
         return cls(*([item for one in column for item in one] for column in columns))
 
     @classmethod

@@ -287,8 +287,9 @@ class Predictor:
         min_score: float = MIN_SCORE,
         name: str = "",
         turns: Sequence[int] = (0,),
+        max_faces: int | None = None,
     ) -> CroppedFaces:
-        """Reads an image, detects the faces unless `boxes` are given, and crops them.
+        """Reads an image, detects the faces unless `boxes` are given, and crops the best of them.
 
         The detector looks at the image after each of the quarter `turns`. Of a large JPEG no more
         is decoded than the detector and the faces need.
@@ -300,12 +301,15 @@ class Predictor:
         else:
             boxes = self.find(photograph, name, min_score) if boxes is None else boxes
             crops = [self.info.crop_for(box) for box in boxes]
+        count = len(boxes)
+        boxes, crops = boxes[:max_faces], crops[:max_faces]
         edge = refine.margin(self.info)
         pixels = [
             photograph.warp(crop.wider(edge) if edge and box.detected else crop)
             for box, crop in zip(boxes, crops, strict=True)
         ]
-        return CroppedFaces(list(boxes), crops, pixels, [photograph.size] * len(boxes))
+        sizes = [photograph.size] * len(boxes)
+        return CroppedFaces(list(boxes), crops, pixels, sizes, left_out=count - len(boxes))
 
     def find(
         self, photograph: Photograph, name: str = "", min_score: float = MIN_SCORE
@@ -368,24 +372,44 @@ class Predictor:
         try_rotations: TryRotations = "auto",
     ) -> list[Faces | InputError]:
         """What `predict_batch` does for plain images: the faces of each, or why there are none."""
+        return [faces for faces, _ in self.predict_best(sources, boxes, min_score, try_rotations)]
 
-        def predict(rows: Iterable[int], turns: Sequence[int]) -> Iterator[Faces | InputError]:
+    def predict_best(
+        self,
+        sources: Sequence[ImageSource | Photograph | InputError],
+        boxes: Sequence[Sequence[Box]] | None = None,
+        min_score: float = MIN_SCORE,
+        try_rotations: TryRotations = "auto",
+        max_faces: int | None = None,
+    ) -> list[tuple[Faces | InputError, int]]:
+        """The `max_faces` best faces of each image, or why there are none, and how many others were
+        detected: a hostile image shows thousands, which would be cropped and predicted."""
+
+        def predict(
+            rows: Iterable[int], turns: Sequence[int]
+        ) -> Iterator[tuple[Faces | InputError, int]]:
+            left_out: dict[int, int] = {}
+
             def crop(row: int) -> CroppedFaces:
                 source = sources[row]
                 if isinstance(source, InputError):
                     raise source
                 known = None if boxes is None else boxes[row]
-                return self.preprocess(source, known, min_score, turns=turns)
+                cropped = self.preprocess(
+                    source, known, min_score, turns=turns, max_faces=max_faces
+                )
+                left_out[row] = cropped.left_out
+                return cropped
 
-            return (faces for _, faces in self.predict_each(rows, crop))
+            return ((faces, left_out.get(row, 0)) for row, faces in self.predict_each(rows, crop))
 
         turns = TURNS if try_rotations is True else TURNS[:1]
         results = list(predict(range(len(sources)), turns))
         if boxes is None and try_rotations == "auto":
-            doubtful = [row for row, faces in enumerate(results) if is_doubtful(faces)]
-            for row, faces in zip(doubtful, predict(doubtful, TURNS[1:]), strict=True):
+            doubtful = [row for row, (faces, _) in enumerate(results) if is_doubtful(faces)]
+            for row, (faces, others) in zip(doubtful, predict(doubtful, TURNS[1:]), strict=True):
                 if isinstance(faces, Faces) and not is_doubtful(faces):
-                    results[row] = faces
+                    results[row] = faces, others
         return results
 
     def predict_each(

@@ -22,7 +22,7 @@ from luvli.models import read_card
 from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.writers import face_dicts, record
-from luvli.serving.engine import Engine, Job
+from luvli.serving.engine import Engine, Job, Predicted
 from luvli.serving.errors import Refused, refusal
 from luvli.serving.schema import FaceOptions, PredictQuery, parse_boxes
 from luvli.serving.upload import Upload
@@ -62,35 +62,30 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
         if not image.refused
     ]
     predicted = iter(await asyncio.gather(*jobs))
-    results = [image.refused or next(predicted) for image in images]
-    faces = [each[: limits.max_faces] for each in results if isinstance(each, Faces)]
+    results = [(image.refused, 0) if image.refused else next(predicted) for image in images]
+    faces = [each for each, _ in results if isinstance(each, Faces)]
     if len(faces) < len(results) and (kind != JSON or len(images) == 1):
-        raise next(each for each in results if isinstance(each, InputError))
+        raise next(each for each, _ in results if isinstance(each, InputError))
     if kind == CSV:
         return await engine.in_thread(csv_answer, faces)
     if kind == PNG:
         return await engine.in_thread(write_drawing, images[0].data, faces[0], query.coverage)
     timings = {"total": round((time.monotonic() - start) * 1e3, 3)}
     about = {"model": model.name, "version": __version__, "timings": timings}
-    return await engine.in_thread(json_answer, results, upload, about, query, limits.max_faces)
+    return await engine.in_thread(json_answer, results, upload, about, query)
 
 
 def json_answer(
-    results: list[Faces | InputError],
-    upload: Upload,
-    about: dict[str, Any],
-    options: FaceOptions,
-    max_faces: int,
+    results: list[Predicted], upload: Upload, about: dict[str, Any], options: FaceOptions
 ) -> bytes:
     """An object for each image; the object alone if there is one image."""
     bodies: list[dict[str, Any]] = []
-    for result, image in zip(results, upload.images, strict=True):
+    for (result, left_out), image in zip(results, upload.images, strict=True):
         if isinstance(result, InputError):
             bodies.append(refusal(result).body)
             continue
         size = {"width": image.size[0], "height": image.size[1]}
-        left_out = max(0, len(result) - max_faces)
-        faces = face_fields(result[:max_faces], options)
+        faces = face_fields(result, options)
         bodies.append({"faces": faces, **size, **about, "faces_left_out": left_out})
     return to_json(bodies if len(bodies) > 1 else bodies[0])
 

@@ -61,6 +61,10 @@ class Job(NamedTuple):
     min_score: float
 
 
+Predicted = tuple[Faces | InputError, int]
+"""the best faces of an image, or why there are none, and how many were left out"""
+
+
 class ServedModel:
     """A loaded model with its queue."""
 
@@ -69,24 +73,25 @@ class ServedModel:
         self.name = predictor.info.name
         self.thread = ThreadPoolExecutor(1, f"model-{self.name}")
         self._metrics = metrics
-        limits = settings.limits
-        self.predict: Batcher[Job, Faces | InputError] = Batcher(
+        self._limits = limits = settings.limits
+        self.predict: Batcher[Job, Predicted] = Batcher(
             self._predict, self.thread, limits.max_batch, limits.patience_ms / 1e3
         )
 
-    def _predict(self, jobs: list[Job]) -> list[Faces | InputError]:
+    def _predict(self, jobs: list[Job]) -> list[Predicted]:
         """The faces of several images, as the library predicts them; in the model's thread."""
         alike: dict[tuple[bool, float], list[int]] = {}
         for i, job in enumerate(jobs):
             alike.setdefault((job.boxes is None, job.min_score), []).append(i)
-        results: dict[int, Faces | InputError] = {}
+        results: dict[int, Predicted] = {}
+        limit = self._limits.max_faces
         with self._metrics.batch_seconds.time():
             for (detects, min_score), which in alike.items():
                 boxes = None if detects else [jobs[i].boxes or [] for i in which]
                 data = [jobs[i].data for i in which]
-                faces = self.predictor.predict_sources(data, boxes, min_score)
-                results |= zip(which, faces, strict=True)
-        count = sum(len(faces) for faces in results.values() if isinstance(faces, Faces))
+                best = self.predictor.predict_best(data, boxes, min_score, max_faces=limit)
+                results |= zip(which, best, strict=True)
+        count = sum(len(faces) for faces, _ in results.values() if isinstance(faces, Faces))
         self._metrics.images.inc(len(jobs))
         self._metrics.faces.inc(count)
         self._metrics.batch_faces.observe(count)
