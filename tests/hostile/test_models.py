@@ -86,7 +86,7 @@ def test_such_weights_are_found_wherever_they_stand(tmp_path: Path) -> None:
     [
         ({"landmarks": 67, "markup": "mine67", "calibration": None}, "describes another model"),
         ({"input_size": 128}, "describes another model"),
-        ({"occlusion": True}, "occlusion should be"),
+        ({"occlusion": True}, "another model than it holds .compare its occlusion."),
         ({"calibration": {"scale": [1.0] * 5}}, "calibration of tiny is for 5 landmarks"),
         ({"calibration": {"scale": [-1.0] * 68}}, "description that this version cannot read"),
         ({"enlarge": -1.0}, "description that this version cannot read"),

@@ -139,8 +139,8 @@ def _compare(info: ModelInfo, session: Any, path: Path) -> None:
         names = wanted.keys() | present.keys()
         wrong = sorted(name for name in names if present.get(name) != wanted.get(name))
         raise InputError(
-            f"{path} describes another model than it holds ({', '.join(wrong)} differ): export it "
-            "again."
+            f"{path} describes another model than it holds (compare its {', '.join(wrong)}): "
+            "export it again."
         )
 
 
