@@ -53,6 +53,10 @@ def test_recipes_are_valid_and_survive_yaml(path: Path) -> None:
     recipe = read_recipe(path)
     assert recipe == read_recipe(path.relative_to(FOLDER).as_posix().removesuffix(".yaml"))
     assert make_recipe(yaml.safe_load(write_recipe(recipe)), "the copy") == recipe
+    lenient = read_recipe(path, skip_bad=True)
+    every = (*lenient.data.sources.values(), *lenient.data.validation.values())
+    assert every and all(source.skip_bad for source in every)
+    assert all(name.endswith("skip_bad") for name, *_ in changes(recipe, lenient))
     places = [recipe.data.root, recipe.init or "", recipe.data.cache or ""]
     places += [source.path for source in recipe.data.sources.values()]
     assert not any(Path(place).is_absolute() for place in places)

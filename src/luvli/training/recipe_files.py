@@ -107,7 +107,7 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = (), skip_bad: bool = 
         return recipe
     plain = recipe.model_dump(exclude_unset=True)
     for part in ("sources", "validation"):
-        for settings in plain["data"][part].values():
+        for settings in plain["data"].get(part, {}).values():
             settings["skip_bad"] = True
     return make_recipe(plain, place)
 
