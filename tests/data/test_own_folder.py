@@ -71,8 +71,11 @@ def test_natural_order_and_files_that_are_no_labels(tmp_path: Path) -> None:
     for name in ("1²3", "1²20", "10", "9"):  # raised digits are no number
         write_pair(tmp_path, name, face_points())
     (tmp_path / "synthetic.json").write_text('{"head": "procedural", "seed": 0}')
-    write_labels(tmp_path / "photographs-1.json", [labelled(tmp_path / "another.jpg")])
+    noted = tmp_path / "photographs-0123456789abcdef.json"  # of `luvli data profile`
+    write_labels(noted, [labelled(tmp_path / "another.jpg")])
     assert [r.face_id for r in load_set("folder", tmp_path)] == ["1²3", "1²20", "9", "10"]
+    noted.rename(tmp_path / "photographs-train.json")  # somebody's labels
+    assert "another.jpg" in str(read_set("folder", tmp_path).problems[0])
 
 
 @pytest.mark.parametrize("images", [True, False])

@@ -9,6 +9,7 @@ everything. MERL-RAV's signs for hidden landmarks are understood in `.pts` files
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -35,8 +36,8 @@ from luvli.files import is_there, read_text
 from luvli.markup import Markup, get_markup, is_markup, markup_by_size, mirrored, register_markup
 
 _MARKUP_FILE = "markup.yaml"
-_NO_LABELS = ("synthetic.json", "photographs-")
-"""how names of files begin that `luvli data synthesize` and `profile` keep beside their faces"""
+_NO_LABELS = re.compile(r"synthetic\.json|photographs-[0-9a-f]{16}\.json")
+"""names of files that `luvli data synthesize` and `profile` keep beside their faces"""
 
 
 def read_folder(request: Request) -> Iterator[ReadItem]:
@@ -111,7 +112,7 @@ def _own_pair(pair: Entry, root: Path, markup: Markup | None) -> Entry:
 def is_label_file(path: Path) -> bool:
     """Whether a file names images and their landmarks: COCO, SPIGA, ours, CVAT, dlib, tables."""
     suffix = path.suffix.lower()
-    if path.name.startswith(_NO_LABELS) or suffix not in (".json", ".xml", ".csv", ".tsv"):
+    if _NO_LABELS.fullmatch(path.name) or suffix not in (".json", ".xml", ".csv", ".tsv"):
         return False
     if suffix in (".json", ".xml"):
         return True
