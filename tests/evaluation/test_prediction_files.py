@@ -404,6 +404,8 @@ def broken(name, content):
         (broken("p.npz", lambda p, f: np.savez(p, points=f.points[:, :19])), "19 landmarks"),
         (broken("p.npz", {"names": np.array([f"x{i}" for i in range(40)])}), "name them alike"),
         (broken("p.npz", {"covariance": np.ones((40, 68, 3))}), "covariance must have shape"),
+        (broken("p.npz", {"covariance": np.ones((41, 68, 2, 2))}), "41 entries for 40 faces"),
+        (broken("p.npz", {"names": np.array(["x"] * 39)}), "face_id has 39 entries for 40 faces"),
         (broken("p.csv", b"a,b\n1,2\n"), "no columns x_0"),
         (broken("p.csv", b"x_0,y_0\n1,two\n"), "line 2: at points.0.1, .* valid number"),
         (broken("p.json", b'{"faces": 3}'), "not a JSON of faces"),

@@ -227,6 +227,12 @@ def _from_columns(
     if places.ndim != 3 or places.shape[2] != 2 or not len(places):
         raise InputError(f"{path}: points must have shape (n, k, 2), got {np.shape(points)}.")
     given = columns | {"visibility_probability": visibility, "classes": classes}
+    for name, column in given.items():
+        count = 0 if column is None or getattr(column, "ndim", 1) == 0 else len(column)
+        if column is not None and count != len(places):
+            raise InputError(
+                f"{path}: {name} has {count} entries for {len(places)} faces: write one for each."
+            )
 
     def entries(row: int, *names: str) -> dict[str, Any]:
         known = {name: given[name][row] for name in names if given.get(name) is not None}

@@ -39,8 +39,12 @@ class CroppedFaces(NamedTuple):
     @classmethod
     def join(cls, parts: Sequence[CroppedFaces]) -> CroppedFaces:
         """The faces of several images, one after the other."""
-        columns = zip(*(part[:4] for part in parts), strict=True)
-        return cls(*([item for one in column for item in one] for column in columns))
+        return cls(
+            [box for part in parts for box in part.boxes],
+            [crop for part in parts for crop in part.crops],
+            [pixels for part in parts for pixels in part.pixels],
+            [size for part in parts for size in part.sizes],
+        )
 
     @classmethod
     def of_crops(cls, images: Iterable[ImageArray], info: ModelInfo) -> CroppedFaces:
