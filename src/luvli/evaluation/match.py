@@ -74,8 +74,9 @@ def read_faces(
     except InputError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError) as error:
+        files = f"{predictions} or {truth}" if truth else predictions
         raise InputError(
-            f"{predictions} or {truth} cannot be read as faces ({brief(error)}): write it again."
+            f"{files} cannot be read as faces ({brief(error)}): write it again."
         ) from error
     if data is not None:
         labels = _read_set(*data, given.get("subset"))
