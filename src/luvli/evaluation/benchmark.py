@@ -75,7 +75,7 @@ def _plug_in(module: str, function: str) -> NamedMethod:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        run = getattr(importlib.import_module(module), function)
+        run: Method = getattr(importlib.import_module(module), function)
     except Exception as error:
         fix = f"keep {module}.py in this folder, or install it"
         raise sentence("cannot be imported", error, fix) from error
