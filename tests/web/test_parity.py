@@ -51,6 +51,15 @@ def page(node: str, assets: Path, site: tuple[str, Path], browser: Any) -> Any:
     return opened
 
 
+def own_moves(model: Any, image: NDArray[np.uint8], boxes: list[Box]) -> NDArray[np.float64]:
+    """(n,) pixels by which Python's own landmarks move when a box moves by 1e-3 px."""
+    shifts = np.random.default_rng(0).uniform(-1e-3, 1e-3, (4, 4))
+    moved = [[Box(*(np.array([*box]) + shift), box.score, detected=True) for box in boxes]
+             for shift in shifts]  # fmt: skip
+    truth, *others = [faces.points for faces in model.predict_sources([image] * 5, [boxes, *moved])]
+    return np.abs(np.array(others) - truth).max(axis=(0, 2, 3))
+
+
 @pytest.mark.slow
 def test_a_browser_gives_what_python_gives(
     page: Any, site: tuple[str, Path], astronaut: NDArray[np.uint8]
@@ -58,8 +67,8 @@ def test_a_browser_gives_what_python_gives(
     """20 rendered images of several sizes, turned faces among them, a photograph, and three faces.
 
     Detections are compared first; then the landmarks from the browser's detections, which lie up to
-    1e-4 px beside Python's: its crops then differ by a grey level here and there, and by that the
-    landmarks of a failed alignment move by a pixel, in Python as well.
+    1e-4 px beside Python's. Of these faces one is a failed alignment whose landmarks move by 60 px
+    in Python itself when its box moves by 1e-3 px: it must be such a face, and be refused.
     """
     sizes = (128, 256, 400, 700)
     images = [SyntheticFaces(count=20, size=sizes[i % 4], seed=39)[i].image for i in range(20)]
@@ -68,7 +77,7 @@ def test_a_browser_gives_what_python_gives(
         write_image(site[1] / f"parity/{i}.png", image)
     found = page.evaluate("places => predict(places)", [f"{i}.png" for i in range(len(images))])
     model = luvli.load("luvli-68-open", threads=1)
-    offsets, ratios, confidences = [], [], []
+    offsets, ratios, confidences, unstable = [], [], [], 0
     for image, faces in zip(images, found, strict=True):
         detections = [Box(*face["box"], face["score"], detected=True) for face in faces]
         expected = model.detect(image)
@@ -78,12 +87,18 @@ def test_a_browser_gives_what_python_gives(
         )  # fmt: skip
         (truths,) = model.predict_sources([image], [detections])
         assert isinstance(truths, Faces)
-        for face, truth in zip(faces, truths, strict=True):
-            offsets.append(np.abs(np.array(face["points"]) - truth.points).max())
+        for face, truth, moved in zip(
+            faces, truths, own_moves(model, image, detections), strict=True
+        ):
+            offset = np.abs(np.array(face["points"]) - truth.points).max()
+            if offset >= 0.05 and moved > 1 and truth.confidence < 0.01:
+                unstable += 1
+            else:
+                offsets.append(offset)
             size = np.abs(truth.covariance).max(axis=(1, 2), keepdims=True)
             ratios.append((np.abs(np.array(face["covariance"]) - truth.covariance) / size).max())
             confidences.append(abs(face["confidence"] - truth.confidence))
             np.testing.assert_allclose(face["visibility"], truth.visibility, atol=0.01)
     print(f"{len(offsets)} faces: {max(offsets):.4f} px, {max(ratios):.2%}, {max(confidences):.4f}")
-    assert len(offsets) == 23
+    assert unstable <= 1 and len(offsets) + unstable == 20 + 1 + 3
     assert max(offsets) < 0.05 and max(ratios) < 0.01 and max(confidences) < 0.01
