@@ -138,7 +138,7 @@ class AsyncClient:
             except (ValueError, LookupError, TypeError):  # of a proxy before the server
                 words = f"the server answered with status {answer.status_code}."
                 error = ServerError(answer.status_code, "unknown", words)
-            if error.status not in AGAIN:
+            if error.status not in AGAIN or error.code == "internal":  # it would fail again
                 break
         raise error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
 
 from torch import Tensor
@@ -64,15 +63,16 @@ def after_finished_stages(
     """
     names = list(recipe.stages)
     paths = [out / f"{name}.safetensors" for name in names[:-1]]
-    finished = list(takewhile(Path.is_file, paths))
+    finished = [place for place, path in enumerate(paths) if path.is_file()]
     if not finished:
         return StepCounter(names[0]), None
-    network, info = load_model(finished[-1])
+    last = finished[-1]
+    network, info = load_model(paths[last])
     if info.get("recipe", {}).get("network") != recipe.network.model_dump(mode="json"):
         raise InputError(
-            f"{finished[-1]} is of a recipe with another network: choose another --out."
+            f"{paths[last]} is of a recipe with another network: choose another --out."
         )
-    counter = StepCounter(names[len(finished)], global_step=info["steps"])
+    counter = StepCounter(names[last + 1], global_step=info["steps"])
     return counter, network.state_dict()
 
 
