@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -252,20 +252,11 @@ def test_a_busy_port_and_a_bad_model_are_named(server: Server, tmp_path: Path) -
         assert result.returncode == 2 and hint in result.stderr
 
 
-def test_the_client_tries_again_after_a_cut_connection(image: bytes) -> None:
-    """A server that hangs up, stops in the middle, is busy, loses it in a process that dies behind
-    a proxy, and then answers."""
+@contextlib.contextmanager
+def replying(replies: Sequence[bytes], image: bytes) -> Iterator[str]:
+    """The address of a server that gives these replies to requests with an image, one after the
+    other, and hangs up on the first empty one."""
     listening = socket.create_server(("127.0.0.1", 0))
-    fields = {"faces": [], "width": 1, "height": 2, "model": "m", "version": "v", "timings": {}}
-    answer = json.dumps({**fields, "faces_left_out": 0}).encode()
-    end = b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
-    replies = (
-        b"",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{",
-        b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\n" + end % (0, b""),
-        b"HTTP/1.1 500 Oh\r\n" + end % (5, b"Error"),
-        b"HTTP/1.1 200 OK\r\n" + end % (len(answer), answer),
-    )
 
     def play() -> None:
         for reply in replies:
@@ -277,9 +268,41 @@ def test_the_client_tries_again_after_a_cut_connection(image: bytes) -> None:
                 connection.sendall(reply)
 
     threading.Thread(target=play, daemon=True).start()
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    with Client(url, retries=5) as client:
-        assert client.predict(image).height == 2
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     listening.close()
+
+
+END = b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
+
+
+def test_the_client_tries_again_after_a_cut_connection(image: bytes) -> None:
+    """A server that hangs up, stops in the middle, is busy, loses it in a process that dies behind
+    a proxy, and then answers."""
+    fields = {"faces": [], "width": 1, "height": 2, "model": "m", "version": "v", "timings": {}}
+    answer = json.dumps({**fields, "faces_left_out": 0}).encode()
+    replies = (
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{",
+        b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\n" + END % (0, b""),
+        b"HTTP/1.1 500 Oh\r\n" + END % (5, b"Error"),
+        b"HTTP/1.1 200 OK\r\n" + END % (len(answer), answer),
+    )
+    with replying(replies, image) as url, Client(url, retries=5) as client:
+        assert client.predict(image).height == 2
     with pytest.raises(ServerError, match="no answer"):
         Client(url, retries=1).predict(image)
+
+
+def test_the_client_does_not_repeat_what_the_server_fails_on(image: bytes) -> None:
+    error = json.dumps({"error": {"code": "internal", "message": "It failed."}}).encode()
+    replies = [
+        b"HTTP/1.1 500 Oh\r\n" + END % (len(error), error),
+        b"HTTP/1.1 200 OK\r\n" + END % (2, b"{}"),
+    ]
+    with (
+        replying(replies, image) as url,
+        Client(url, retries=5) as client,
+        pytest.raises(ServerError, match=r"It failed\.") as raised,
+    ):
+        client.predict(image)
+    assert raised.value.status == 500
