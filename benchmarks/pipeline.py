@@ -3,32 +3,38 @@
     python benchmarks/pipeline.py                            all of it, some four minutes
     python benchmarks/pipeline.py --only stages growth
     python benchmarks/pipeline.py --dlib shape_predictor_68_face_landmarks.dat
+    python benchmarks/pipeline.py --only pictures --pictures 300W/lfpw/trainset 300W/helen/trainset
 
 Stages and growth are measured in turns, on one thread; times are those of the processor, best
 and median of all turns, so that other work on the machine counts little. MediaPipe and dlib take
 part as far as they are installed (benchmarks/pipeline_peers.py says how). Folders and videos, on
 one core and on two, are those of benchmarks/throughput.py. The photograph is the public-domain
-astronaut of scikit-image.
+astronaut of scikit-image. Pictures are photographs of yours, brought to a longest side of 640.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import cv2
 import numpy as np
-from pipeline_peers import DLIB, MEDIAPIPE, Works, opencv_detector, peers
+from pipeline_peers import DLIB, MEDIAPIPE, Works, mediapipe, opencv_detector, peers
 from throughput import HEADER, folder_rows, video_rows
 
 from luvli.cli.demo import PHOTOGRAPH
 from luvli.cli.output import print_table
 from luvli.image import read_image
+from luvli.image.box import Box
+from luvli.image.detect import SMALL, YuNet
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
@@ -37,7 +43,7 @@ from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.writers import json_record
 
-PARTS = ("stages", "growth", "throughput")
+PARTS = ("stages", "growth", "throughput", "pictures")
 WARM = 3
 """runs before the one that is measured. After another work the landmark stage takes 35, 12, 11
 and 8 % longer than the bare call in its first, second, third and fourth run; the bare call, whose
@@ -191,10 +197,75 @@ def slope(x: Any, y: Any) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
+def ordinary_pictures(folders: list[Path], count: int) -> list[ImageArray]:
+    """So many photographs, spread evenly over the folders, of a longest side of 640 pixels."""
+    endings = (".jpg", ".jpeg", ".png")
+    paths = [
+        path
+        for folder in folders
+        for path in sorted(folder.iterdir())
+        if path.suffix.lower() in endings
+    ]
+    chosen = [paths[i] for i in np.linspace(0, len(paths) - 1, count).round().astype(int)]
+    return [shrunk(read_image(path), 640) for path in chosen]
+
+
+def shrunk(image: ImageArray, side: int) -> ImageArray:
+    scale = side / max(image.shape[:2])
+    size = (round(image.shape[1] * scale), round(image.shape[0] * scale))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def count_looks(image: ImageArray) -> int:
+    """How often the detector shows an image, or a part of it, to its network."""
+    detector, counter = YuNet(), Mock(wraps=YuNet()._network)
+    detector._network = counter
+    detector(image)
+    return counter.call_count
+
+
+def landmark_stage(predictor: Predictor, image: ImageArray, boxes: list[Box]) -> object:
+    return predictor.predict_cropped([predictor.preprocess(image, boxes)])
+
+
+def picture_rows(predictors: list[Predictor], images: list[ImageArray], count: int) -> None:
+    """Mean over the pictures of each way's best time; how many pictures got a second look."""
+    spent: dict[str, list[float]] = {}
+    looks = faces = 0
+    for image in images:
+        looks += count_looks(image) > 1
+        small, boxes = shrunk(image, SMALL), predictors[0].detect(image)
+        faces += len(boxes)
+        works: Works = {
+            f"{predictor.info.name}, image to faces": partial(predictor.predict, image)
+            for predictor in predictors
+        }
+        works |= {
+            f"{predictor.info.name}, landmark stage": partial(
+                landmark_stage, predictor, image, boxes[:1]
+            )
+            for predictor in predictors
+        }
+        works["detector, one look"] = partial(YuNet(), small, "", False)
+        works["detector"] = partial(predictors[0].detect, image)
+        if importlib.util.find_spec("mediapipe"):
+            works |= mediapipe(image, None, most=len(boxes))
+        for name, (best, _) in turns(works, count).items():
+            spent.setdefault(name, []).append(best)
+    means = {name: float(np.mean(times)) for name, times in spent.items()}
+    other = means.get(MEDIAPIPE, float("nan"))
+    rows = [[name, f"{mean:.2f} ms", f"{mean / other:.2f}"] for name, mean in means.items()]
+    title = (
+        f"{len(images)} pictures, {faces} faces, one thread, processor time; {looks} got more looks"
+    )
+    print_table(["", "mean", "to MediaPipe"], rows, title=title)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--turns", type=int, default=60)
+    parser.add_argument("--pictures", nargs="+", type=Path, help="folders of photographs")
     parser.add_argument("--mediapipe", help="MediaPipe's face_landmarker.task")
     parser.add_argument("--dlib", help="dlib's shape predictor of 68 points")
     options = parser.parse_args()
@@ -204,6 +275,9 @@ def main() -> None:
         image = astronaut(640, 480)
         works = stages(predictor, image, peers(image, options.mediapipe, options.dlib))
         print_stages(turns(works, options.turns))
+    if "pictures" in options.only and options.pictures:
+        models = [load(name, threads=1) for name in ("luvli-68", "luvli-68-fast")]
+        picture_rows(models, ordinary_pictures(options.pictures, 24), max(2, options.turns // 12))
     with tempfile.TemporaryDirectory() as place:
         if "growth" in options.only:
             rows = growth(predictor, options.turns, Path(place))

@@ -59,8 +59,9 @@ def peers(image: ImageArray, mediapipe_model: str | None, dlib_model: str | None
     return works
 
 
-def mediapipe(image: ImageArray, model: str | None) -> Works:
-    """By a model file, or by the network inside the package, for images that follow no other."""
+def mediapipe(image: ImageArray, model: str | None, most: int = 1) -> Works:
+    """By a model file, or by the network inside the package, for images that follow no other; at
+    most so many faces."""
     package: Any = importlib.import_module("mediapipe")
     if model:
         vision = package.tasks.vision
@@ -72,7 +73,7 @@ def mediapipe(image: ImageArray, model: str | None) -> Works:
         return {MEDIAPIPE: lambda: landmarker.detect(frame).face_landmarks}
     if not hasattr(package, "solutions"):
         return {}
-    mesh = package.solutions.face_mesh.FaceMesh(static_image_mode=True, max_num_faces=1)
+    mesh = package.solutions.face_mesh.FaceMesh(static_image_mode=True, max_num_faces=most)
     finder = package.solutions.face_detection.FaceDetection(model_selection=0)
     return {
         "MediaPipe, detector": lambda: finder.process(image).detections,

@@ -29,11 +29,14 @@ def test_which_boxes_are_refined() -> None:
     box = Box(100, 100, 200, 220)
     beside = Box(116, 100, 216, 220)
     assert box.iou(beside) < refine.MIN_IOU
-    many, few = (np.where(np.arange(68) < count, 0.1, 0.9) for count in (8, 6))
+    profile = np.where(shape_in(box)[:, 0] < 140, 0.1, 0.9)
+    seen = Box.around(shape_in(box)[profile > 0.5])
+    assert box.iou(seen) < refine.MIN_IOU
+    hidden_ear = np.where(np.arange(68) < 2, 0.1, 0.9)
     cases = [
         (shape_in(box), SEEN, None),
-        (shape_in(box), many, Box.around(shape_in(box)[8:])),
-        (shape_in(box), few, None),
+        (shape_in(box), profile, seen),  # the box of what can be seen
+        (shape_in(box), hidden_ear, None),
         (shape_in(beside), SEEN, beside),
         # nothing that could be a face
         (np.full((68, 2), 150.0), SEEN, None),

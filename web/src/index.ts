@@ -29,7 +29,7 @@ export interface PredictOptions {
 }
 
 const MARGIN = 1 / 8; // cut out around a detected face on each side, as a share of the crop
-const [HIDDEN, MIN_IOU, MAX_CHANGE] = [0.1, 0.78, 2]; // box refinement, as luvli.prediction.refine
+const [MIN_IOU, MAX_CHANGE] = [0.76, 2]; // box refinement, as luvli.prediction.refine
 export const DETECTOR = "yunet.onnx";
 
 /** Load a model by name, from the folder of models, or by the URL of its .onnx file. */
@@ -143,6 +143,5 @@ function refinedBox(box: Box, { points, visibility }: Face): Box | null {
   const down = Math.min(box[3], refined[3]) - Math.max(box[1], refined[1]);
   const overlap = Math.max(across, 0) * Math.max(down, 0);
   const alike = own / area > MAX_CHANGE ** -2 && own / area < MAX_CHANGE ** 2;
-  const turnedAway = points.length - visible.length > HIDDEN * points.length;
-  return alike && (turnedAway || overlap < MIN_IOU * (area + own - overlap)) ? refined : null;
+  return alike && overlap < MIN_IOU * (area + own - overlap) ? refined : null;
 }

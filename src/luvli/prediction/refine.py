@@ -2,8 +2,8 @@
 
 A detector's box is rough where a face is turned away: its points lie off the far cheek, its
 rectangle takes in the hair. The landmarks of the first prediction make a better box. Faces are
-cropped again where a good part of the landmarks is hidden, or where the landmarks fill another box
-than the detector's. Boxes that somebody gives are taken as they are.
+cropped again where the landmarks fill another box than the detector's. Boxes that somebody gives
+are taken as they are.
 
 Nothing is read again: what is cut out for a detected face is a little wider than what the network
 is shown (`MARGIN`), and holds the second crop nearly always; beyond it is black, as beyond the
@@ -25,11 +25,9 @@ from luvli.prediction.cropped import CroppedFaces
 
 MARGIN = 1 / 8
 """what is cut out around the crop, on each side, as a share of the crop's side"""
-HIDDEN = 0.1
-"""share of hidden landmarks from which a face counts as turned away"""
-MIN_IOU = 0.78
+MIN_IOU = 0.76
 """intersection over union of the detector's box and the landmarks' own below which they disagree.
-Chosen with HIDDEN on the held-out faces that are for choosing (docs/detection.md)."""
+Chosen on the held-out faces that are for choosing (docs/research/2026-11-detection.md)."""
 MAX_CHANGE = 2.0
 """times that the sizes of the two boxes may differ; beyond that the first prediction is no face"""
 
@@ -54,8 +52,7 @@ def inner(pixels: ImageArray, size: int) -> ImageArray:
 def refined_boxes(boxes: Floats, points: Floats, visibility: Floats) -> tuple[Floats, Bools]:
     """(n, 4) the boxes of the visible landmarks (n, k, 2), and (n,) for which faces cropping again
     by them is worth its time; `boxes` (n, 4) are the detector's."""
-    visible = visibility > 0.5
-    hidden = ~visible
+    hidden = visibility <= 0.5
     low = np.where(hidden[..., None], np.inf, points).min(axis=1)
     high = np.where(hidden[..., None], -np.inf, points).max(axis=1)
     refined = np.concatenate([low, high], axis=1)
@@ -66,9 +63,8 @@ def refined_boxes(boxes: Floats, points: Floats, visibility: Floats) -> tuple[Fl
     overlap = np.maximum(shared, 0).prod(axis=1)
     change = own_area / area
     alike = (change > 1 / MAX_CHANGE**2) & (change < MAX_CHANGE**2)
-    turned_away = hidden.sum(axis=1) > HIDDEN * points.shape[1]
     apart = overlap < MIN_IOU * (area + own_area - overlap)
-    return refined, possible & alike & (turned_away | apart)
+    return refined, possible & alike & apart
 
 
 def crop_again(
