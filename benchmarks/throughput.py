@@ -7,18 +7,23 @@ Each job runs in a process of its own that may use so many cores and no more; th
 in turns, and of each the fastest round counts. "Processor" is processor time for one image or
 frame, "busy" how many cores the job kept busy, and "others" how many cores other programs took
 meanwhile: rates are worth comparing only where that is near 0. The face is the public-domain
-astronaut of scikit-image; in the video she moves to and fro.
+astronaut of scikit-image; in the video she moves to and fro. MediaPipe reads the same folder and
+writes its points as JSON, in a pool of processes, where it is installed
+(benchmarks/pipeline_peers.py says how).
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +54,7 @@ JOBS: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {
     },
 }
 """by part: name -> cores, settings of the job"""
+PEER = "MediaPipe, two cores"
 
 
 HEADER = ["", "rate", "to the first", "processor", "busy", "others"]
@@ -78,11 +84,45 @@ def make_video(path: Path, frames: int) -> None:
             writer.write(shown[shift], i / 30)
 
 
+def mediapipe_file(path: str) -> str:
+    """The points of a photograph as a line of JSON."""
+    global _mesh
+    if _mesh is None:
+        solutions: Any = import_module("mediapipe").solutions
+        _mesh = solutions.face_mesh.FaceMesh(static_image_mode=True, max_num_faces=1)
+    faces = _mesh.process(cv2.cvtColor(cv2.imread(path), cv2.COLOR_BGR2RGB)).multi_face_landmarks
+    points = [[[p.x, p.y] for p in face.landmark] for face in faces or []]
+    return json.dumps({"image": path, "faces": points})
+
+
+_mesh: Any = None
+
+
+def mediapipe_folder(order: dict[str, Any], cores: int) -> dict[str, Any]:
+    """What `work` tells, of a pool of processes with MediaPipe."""
+    paths = sorted(map(str, Path(order["input"]).iterdir()))
+    before, others = sum(os.times()[:4]), _machine_seconds()
+    with multiprocessing.get_context("spawn").Pool(cores) as pool:
+        pool.map(mediapipe_file, paths[: 4 * cores], chunksize=1)  # every process is ready
+        start = time.perf_counter()
+        with Path(order["out"]).open("w", encoding="utf-8") as file:
+            for line in pool.imap(mediapipe_file, paths, chunksize=16):
+                file.write(line + "\n")
+        clock = time.perf_counter() - start
+        pool.close()
+        pool.join()
+    busy = sum(os.times()[:4]) - before
+    told = {"count": len(paths), "cores": cores, "clock": clock, "busy": busy}
+    return told | {"others": max(0.0, _machine_seconds() - others - busy)}
+
+
 def work(order: dict[str, Any]) -> dict[str, Any]:
     """In the process of one job: run it and tell seconds and processor seconds."""
     cores = sorted(os.sched_getaffinity(0))[: order["cores"]]
     os.sched_setaffinity(0, cores)
     cv2.setNumThreads(1)
+    if order["peer"]:
+        return mediapipe_folder(order, len(cores))
     predictor = load()
     predictor.predict(astronaut(640, 480))
     settings = JobSettings(order["out"], **order["settings"])
@@ -118,10 +158,14 @@ def _machine_seconds() -> float:
 def measure(part: str, source: Path, place: Path, rounds: int) -> list[list[str]]:
     """A row for each job of a part; the fastest of several rounds, taken in turns."""
     best: dict[str, dict[str, Any]] = {}
+    jobs = dict(JOBS[part])
+    if part == "folder" and importlib.util.find_spec("mediapipe"):
+        jobs[PEER] = (2, {})
     for turn in range(rounds):
-        for name, (cores, settings) in JOBS[part].items():
+        for name, (cores, settings) in jobs.items():
             out = place / f"out-{part}-{turn}-{len(best)}-{cores}-{len(settings)}"
-            order = {"input": str(source), "out": str(out), "cores": cores, "settings": settings}
+            order = {"input": str(source), "out": str(out), "cores": cores, "settings": settings,
+                     "peer": name == PEER}  # fmt: skip
             told = subprocess.run(
                 [sys.executable, __file__, "--order", json.dumps(order)],
                 capture_output=True,
