@@ -14,6 +14,9 @@ import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from types import ModuleType
+from typing import TypeVar
+
+Name = TypeVar("Name", bound=str)
 
 
 class InputError(ValueError):
@@ -47,6 +50,18 @@ def unknown_choice(what: str, given: object, choices: Iterable[str]) -> InputErr
     near = get_close_matches(str(given), names, n=1)
     hint = f": did you mean {near[0]!r}? Choose" if near else "; choose"
     return InputError(f"unknown {what} {given!r}{hint} one of {', '.join(names)}.")
+
+
+def check_choice(what: str, given: Name, choices: Iterable[str]) -> Name:
+    """The name itself where it is one of the choices; otherwise the error of `unknown_choice`.
+
+    >>> check_choice("split", "test", ("train", "test"))
+    'test'
+    """
+    names = tuple(choices)
+    if given not in names:
+        raise unknown_choice(what, given, names)
+    return given
 
 
 def check_range(

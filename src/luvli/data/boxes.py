@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from luvli.data.record import FaceRecord
-from luvli.errors import check_range, unknown_choice
+from luvli.errors import check_choice, check_range
 from luvli.image.box import Box
 
 BoxNoise = Literal["paper", "reference", "none"]
@@ -36,8 +36,7 @@ def get_enlargement(choice: str | float) -> float:
     1.25
     """
     if isinstance(choice, str):
-        if choice not in ENLARGEMENTS:
-            raise unknown_choice("enlargement", choice, ENLARGEMENTS)
+        check_choice("enlargement", choice, ENLARGEMENTS)
         return ENLARGEMENTS[choice]
     check_range("enlargement", choice, 0, ends=False)
     return float(choice)
@@ -45,8 +44,7 @@ def get_enlargement(choice: str | float) -> float:
 
 def crop_box(record: FaceRecord, noise: BoxNoise = "paper", seed: int = 0) -> Box:
     """The box of one face, in image pixels."""
-    if noise not in get_args(BoxNoise):
-        raise unknown_choice("box noise", noise, get_args(BoxNoise))
+    check_choice("box noise", noise, get_args(BoxNoise))
     if record.box is not None and record.box_kind != "tight":
         x0, y0, x1, y1 = record.box
         score = 1.0 if record.score is None else record.score

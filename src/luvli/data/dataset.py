@@ -26,7 +26,7 @@ from luvli.data.boxes import BoxNoise, crop_box, get_enlargement
 from luvli.data.patches import Patches, load_patches, usable_image
 from luvli.data.record import FaceRecord
 from luvli.data.sets import DataWarning, Problem, refuse
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, check_choice
 from luvli.files import PathLike
 from luvli.image import Crop, read_image
 from luvli.image import affine as affines
@@ -116,8 +116,7 @@ class CropDataset:
             return None
         spread = np.zeros((markup.size, 1))
         for group, deviation in by_group.items():
-            if group not in markup.groups:
-                raise unknown_choice(f"group of {self.markup}", group, tuple(markup.groups))
+            check_choice(f"group of {self.markup}", group, tuple(markup.groups))
             spread[list(markup.groups[group])] = deviation * self.size / self.enlarge
         return spread
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, check_choice
 
 Template = Literal["arcface", "ffhq", "eyes"]
 """`arcface`: the five places of ArcFace's 112 x 112 crops. `ffhq`: the square that FFHQ's
@@ -54,8 +54,7 @@ def align_affine(five: ArrayLike, size: int, template: Template = "arcface") -> 
     `five` (5, 2): the centres of the eyes, the nose tip and the corners of the mouth, in the
     order of `ARCFACE`. The nose may be NaN for `ffhq`, nose and mouth for `eyes`.
     """
-    if template not in get_args(Template):
-        raise unknown_choice("template", template, get_args(Template))
+    check_choice("template", template, get_args(Template))
     if not isinstance(size, int | np.integer) or size < 2:
         raise InputError(
             f"an aligned face is square: its size is one number of pixels, at least 2, got {size}."

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
-from luvli.errors import BoxWarning, InputError, unknown_choice, warn_caller
+from luvli.errors import BoxWarning, InputError, check_choice, warn_caller
 from luvli.image.box import Box
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
@@ -67,8 +67,7 @@ def as_boxes(
     [Box(x0=10.0, y0=20.0, x1=40.0, y1=60.0, score=1.0)]
     """
     for what, given, kind in (("format", box_format, BoxFormat), ("source", source, BoxSource)):
-        if given not in get_args(kind):
-            raise unknown_choice(f"box {what}", given, get_args(kind))
+        check_choice(f"box {what}", given, get_args(kind))
     if any(hasattr(box, "box") for box in boxes):
         raise InputError("boxes holds faces: give their boxes, [face.box for face in faces].")
     if len(boxes) and not isinstance(boxes[0], Box) and np.ndim(boxes[0]) == 0:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, check_choice
 from luvli.image import affine as affines
 from luvli.image.box import Box
 from luvli.image.published import published_warp
@@ -66,8 +66,7 @@ class Crop:
         Centre of the box, side = longer side of the box times `enlarge`, turned by
         `rotation` degrees counter-clockwise as seen. What lies outside the image is black.
         """
-        if convention not in get_args(Convention):
-            raise unknown_choice("crop convention", convention, get_args(Convention))
+        check_choice("crop convention", convention, get_args(Convention))
         if size < 1 or not enlarge > 0:
             raise InputError(f"a crop needs size >= 1 and enlarge > 0, got {size} and {enlarge}.")
         edges = box if isinstance(box, Box) else Box(*map(float, box))

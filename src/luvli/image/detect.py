@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.errors import unknown_choice
+from luvli.errors import check_choice
 from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.read import ImageArray, ImageSource, read_image
@@ -86,8 +86,7 @@ def get_detector(name: str, small_faces: bool = False) -> Detector:
 
     Boxes that are known already come from `luvli.image.known_boxes.BoxesFromFile(path)`.
     """
-    if name not in get_args(DetectorName):
-        raise unknown_choice("face detector", name, get_args(DetectorName))
+    check_choice("face detector", name, get_args(DetectorName))
     return YuNet(small_faces, name)  # type: ignore[arg-type]
 
 

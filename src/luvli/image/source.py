@@ -9,7 +9,7 @@ from typing import IO, Any, Literal, get_args
 import numpy as np
 from PIL import Image
 
-from luvli.errors import InputError, a_type, brief, unknown_choice
+from luvli.errors import InputError, a_type, brief, check_choice
 from luvli.files import check_plain
 from luvli.image.read import (
     ImageArray,
@@ -38,8 +38,7 @@ def plain_source(
     >>> plain_source(blue, color="bgr")[0, 0].tolist()
     [0, 0, 255]
     """
-    if color not in get_args(Color):
-        raise unknown_choice("color", color, get_args(Color))
+    check_choice("color", color, get_args(Color))
     if image is None:
         raise InputError(
             "the image is None: cv2.imread answers so where it cannot read a file; check its "

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, check_choice
 from luvli.likelihood import LIKELIHOODS, family
 from luvli.likelihood import covariance as cov
 from luvli.likelihood.gauss import Gauss
@@ -242,8 +242,7 @@ def _check(
     mask: Tensor | None,
     likelihood: str,
 ) -> None:
-    if likelihood not in (*LIKELIHOODS, "mse"):
-        raise unknown_choice("likelihood", likelihood, (*LIKELIHOODS, "mse"))
+    check_choice("likelihood", likelihood, (*LIKELIHOODS, "mse"))
     if not outputs:
         raise InputError("the loss needs the output of at least one U-net.")
     expected = tuple(outputs[0].mean.shape)

@@ -14,7 +14,7 @@ from typing import get_args
 import numpy as np
 
 from luvli.data.record import FaceRecord
-from luvli.errors import InputError, check_range, unknown_choice
+from luvli.errors import InputError, check_choice, check_range
 from luvli.files import PathLike
 from luvli.synthetic.arrays import Bytes, Doubles
 from luvli.synthetic.heads.head import Head
@@ -185,8 +185,7 @@ def _stand(
     closed_eyes: float,
 ) -> Scene:
     """A person before a camera, not dressed yet."""
-    if jaw not in get_args(JawConvention):
-        raise unknown_choice("jaw convention", jaw, get_args(JawConvention))
+    check_choice("jaw convention", jaw, get_args(JawConvention))
     head = head if isinstance(head, Head) else load_head(str(head))
     person = random_person(head, stream["person"], closed_eyes)
     if pose is None or isinstance(pose, str):

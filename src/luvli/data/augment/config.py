@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from luvli.errors import unknown_choice
+from luvli.errors import check_choice
 
 
 def _ordered(values: tuple[float, float]) -> tuple[float, float]:
@@ -115,8 +115,7 @@ class Augmentation(_Settings):
     @classmethod
     def recipe(cls, name: str, reference: bool = False) -> Augmentation:
         """Recipe `A`, `B` or `none`; with `reference`, as the published code does it."""
-        if name not in ("A", "B", "none"):
-            raise unknown_choice("augmentation recipe", name, ("A", "B", "none"))
+        check_choice("augmentation recipe", name, ("A", "B", "none"))
         changes: dict[str, object] = {}
         if name == "none":
             changes = {"scale": (1, 1), "rotation": (0, 0), "colour": (1, 1), "rectangle": None}

@@ -29,7 +29,7 @@ from luvli.data.formats.matlab import read_menpo_mat
 from luvli.data.formats.pts import read_pts, write_pts
 from luvli.data.formats.spiga import read_spiga, write_spiga
 from luvli.data.record import FaceRecord
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, check_choice, unknown_choice
 from luvli.files import PathLike, read_text
 from luvli.image.read import IMAGE_SUFFIXES
 
@@ -96,8 +96,7 @@ _BY_SUFFIX = {".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json"}
 
 def get_format(name: str) -> LabelFormat:
     """The format called `name`; the error for an unknown one lists the choices."""
-    if name not in LABEL_FORMATS:
-        raise unknown_choice("label format", name, LABEL_FORMATS)
+    check_choice("label format", name, LABEL_FORMATS)
     return LABEL_FORMATS[name]
 
 

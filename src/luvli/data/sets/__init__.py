@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -38,16 +38,13 @@ from luvli.data.sets import (
 from luvli.data.sets.definition import (
     ONLY_PROTOCOL,
     DataWarning,
-    Entry,
     FaceSet,
     Problem,
-    ReadItem,
-    Request,
+    Reading,
     SetInfo,
-    implausible,
     subsets_of,
 )
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, check_choice, unknown_choice
 from luvli.files import PathLike
 
 __all__ = [
@@ -65,7 +62,7 @@ __all__ = [
     "subsets_of",
 ]
 
-_READERS: dict[str, Callable[[Request], Iterator[ReadItem]]] = {
+_READERS: dict[str, Callable[[Reading], None]] = {
     "w300": w300.read_w300,
     "w300lp": w300lp.read_w300lp,
     "menpo": menpo.read_menpo,
@@ -99,13 +96,7 @@ cropped by with noise of 5 % (`luvli.data.boxes`)"""
 
 def get_set(name: str) -> SetInfo:
     """The data set called `name`; the error for an unknown one lists the choices."""
-    return SETS[_choice("data set", name.partition("/")[0], SETS)]
-
-
-def _choice(what: str, choice: str, choices: Iterable[str]) -> str:
-    if choice not in choices:
-        raise unknown_choice(what, choice, choices)
-    return choice
+    return SETS[check_choice("data set", name.partition("/")[0], SETS)]
 
 
 class SetPart(NamedTuple):
@@ -161,8 +152,8 @@ def load_set(
     `skip_bad=True` those faces are left out, a `DataWarning` says how many, and the result's
     `problems` lists them.
     """
-    _choice("treatment of landmarks off the image", off_image, get_args(OffImage))
-    _choice("kind of boxes", boxes, get_args(_Boxes))
+    check_choice("treatment of landmarks off the image", off_image, get_args(OffImage))
+    check_choice("kind of boxes", boxes, get_args(_Boxes))
     faces = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
     part = f"{faces.name} {faces.split}"
     check_folder(faces.name, root, len(faces), faces.problems)
@@ -208,29 +199,18 @@ def read_set(
     if not path.is_dir():
         raise InputError(f"{path} is not a folder: give the folder that holds {info.layout}.")
     on_disk = info.detect(path) if info.detect else info.protocols[0]
-    split = _choice(f"split of {info.name}", split or part.split or info.splits[0], info.splits)
+    split = split or part.split or info.splits[0]
+    check_choice(f"split of {info.name}", split, info.splits)
     protocol = protocol or part.protocol or on_disk
-    _choice(f"protocol of {info.name}", protocol, info.protocols)
+    check_choice(f"protocol of {info.name}", protocol, info.protocols)
     if subset := subset or part.subset:
-        _choice(f"subset of {info.name}", subset, info.subsets)
-    request = Request(path, split, info, protocol, subset, images)
-    faces: list[FaceRecord] = []
-    problems: list[Problem] = []
-    notes: list[str] = []
+        check_choice(f"subset of {info.name}", subset, info.subsets)
+    reading = Reading(path, info, split, protocol, subset, images)
     try:
-        for item in info.read(request):
-            face = item.load(request) if isinstance(item, Entry) else item
-            if isinstance(face, FaceRecord):
-                face = implausible(face) or face
-            if isinstance(face, FaceRecord):
-                faces.append(face)
-            elif isinstance(face, Problem):
-                problems.append(face)
-            elif face is not None:
-                notes.append(face)
+        info.read(reading)
     except InputError as error:  # a file that cannot be read at all ends its reader
-        problems.append(Problem(str(path), "bad label", str(error)))
-    return FaceSet(faces, info.name, split, problems, notes)
+        reading.problem(path, "bad label", str(error))
+    return FaceSet(reading.faces, info.name, split, reading.problems, reading.notes)
 
 
 def check_folder(name: str, root: PathLike, faces: int, problems: Iterable[Problem]) -> None:

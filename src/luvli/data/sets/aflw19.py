@@ -9,13 +9,10 @@ visible. A pair of non-positive numbers means that there is no label.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 import numpy as np
 
 from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.definition import Entry, ReadItem, Request
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import read_hrnet_lists
 
 _CSV = "face_landmarks_aflw_{}.csv"
@@ -24,16 +21,13 @@ _IMAGE_FOLDERS = (
 )
 
 
-def read_aflw19(request: Request) -> Iterator[ReadItem]:
+def read_aflw19(reading: Reading) -> None:
     """One split; the test faces with all 19 landmarks in sight are the subset frontal."""
-    for item in read_hrnet_lists(request, _CSV, _IMAGE_FOLDERS):
-        yield item._replace(read=partial(_face, item)) if isinstance(item, Entry) else item
+    read_hrnet_lists(reading, _CSV, _IMAGE_FOLDERS, _without_labels)
 
 
-def _face(entry: Entry) -> FaceRecord:
+def _without_labels(record: FaceRecord) -> FaceRecord:
     """The face; a landmark at 0, 0 in the file, which is -1, -1 here, has no label."""
-    record = entry.read()
-    assert record is not None
     unlabelled = (np.nan_to_num(record.points) <= -1).all(axis=1)
     classes = np.where(unlabelled, Visibility.UNLABELLED, record.visibility)
     return record.with_changes(visibility=classes)

@@ -9,7 +9,6 @@ Sengupta, Chen, Castillo, Patel, Chellappa and Jacobs, WACV 2016.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 from luvli.files import read_text
@@ -65,17 +64,16 @@ def landmarks_of_profile(fiducials: Floats) -> Floats:
     return points
 
 
-def read_cfp(request: Request) -> Iterator[ReadItem]:
+def read_cfp(reading: Reading) -> None:
     """All profiles; a person is `cfp-ID`."""
-    people = request.root / "Data" / "Fiducials"
+    people = reading.root / "Data/Fiducials"
     if not people.is_dir():
-        yield missing_folder(people, "a folder of labels for each person")
+        reading.missing_folder(people, "a folder of labels for each person")
     for person in Folder(people).names:
-        images = Folder(request.root / "Data" / "Images" / person / "profile")
+        images = Folder(reading.root / "Data/Images" / person / "profile")
         for label in Folder(people / person / "profile").ending(".txt"):
-            stem, read = label.stem, partial(_face, label)
-            face_id = f"cfp-{person}_{stem}"
-            yield Entry(label, face_id, read, images.image(stem), f"{stem}.jpg", ["profile"])
+            face_id, image = f"cfp-{person}_{label.stem}", images.image(label.stem)
+            reading.face(label, face_id, partial(_face, label), image, subsets=["profile"])
 
 
 def _face(label: Path) -> FaceRecord:

@@ -25,15 +25,7 @@ from luvli.data.cache import unpacked_folder
 from luvli.data.formats.common import expecting, face
 from luvli.data.formats.matlab import read_matlab, read_matlab_floats
 from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.definition import (
-    Entry,
-    ReadItem,
-    Request,
-    bad_label,
-    missing_file,
-    missing_folder,
-    without_boxes,
-)
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import Folder, natural_key
 from luvli.errors import InputError, require
 
@@ -41,35 +33,29 @@ _IMAGE_FILES = ("COFW_test_color.mat", "COFW_test.mat")
 _BOX_FILE = "cofw68_test_bboxes.mat"
 
 
-def read_cofw68(request: Request) -> Iterator[ReadItem]:
+def read_cofw68(reading: Reading) -> None:
     """All 507 faces, test only."""
-    labels = [p for p in request.root.rglob("*_points.mat") if p.name.split("_")[0].isdecimal()]
+    files = sorted(reading.root.rglob("*_points.mat"), key=lambda path: natural_key(path.name))
+    labels = {int(n): path for path in files if (n := path.name.split("_")[0]).isdecimal()}
     if not labels:
-        yield missing_folder(request.root / "test_annotations", "507 files N_points.mat")
+        reading.missing_folder(reading.root / "test_annotations", "507 files N_points.mat")
         return
     boxes: dict[int, Floats] = {}
-    for file in request.root.rglob(_BOX_FILE):
-        try:
+    for file in reading.root.rglob(_BOX_FILE):
+        with reading.reporting(file):
             boxes = _read_boxes(file)
-        except InputError as error:
-            yield bad_label(file, error)
-    images = Folder(Path())
-    source = next((p for name in _IMAGE_FILES for p in request.root.rglob(name)), None)
-    if request.images and source is None:
-        yield missing_file(request.root / _IMAGE_FILES[0])
-    elif request.images and source:
-        try:
+    images: Folder | None = None
+    source = next((p for name in _IMAGE_FILES for p in reading.root.rglob(name)), None)
+    if reading.images and source is None:
+        reading.missing_file(reading.root / _IMAGE_FILES[0])
+    elif reading.images and source:
+        with reading.reporting(source):
             images = Folder(unpacked_folder("cofw68", source, partial(_write_images, source)))
-        except InputError as error:
-            yield bad_label(source, error)
-    for label in sorted(labels, key=lambda path: natural_key(path.name)):
-        number = int(label.name.split("_")[0])
+    for number, label in labels.items():
         face_id, name = f"{number:04d}", f"image {number} of {_IMAGE_FILES[0]}"
         read = partial(_face, label, boxes.get(number))
-        yield Entry(label, face_id, read, images.image(face_id), name)
-    if request.images:
-        numbers = (int(label.name.split("_")[0]) for label in labels)
-        yield from without_boxes([boxes.get(number) for number in numbers], _BOX_FILE)
+        reading.face(label, face_id, read, images and images.image(face_id), name)
+    reading.count_boxes([boxes.get(number) for number in labels], _BOX_FILE)
 
 
 def _write_images(source: Path, folder: Path) -> None:

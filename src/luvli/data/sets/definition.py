@@ -1,17 +1,18 @@
 """What every data set shares: what is asked of its reader, what it gives, how bad data is reported.
 
-A reader is a generator. It is asked for one part of a data set (`Request`) and yields an `Entry`
-for each face, a `Problem` for whatever is wrong with the folder, and notes as plain sentences. It
-never stops at a bad file and never skips one silently; `load_set` decides what happens then.
+A reader is a function of a `Reading`: that says which part of a data set is wanted, and takes each
+face, whatever is wrong with the folder, and notes. A reader never stops at a bad file and never
+skips one silently; `load_set` decides what happens then.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -44,73 +45,12 @@ class DataWarning(LuvliWarning):
     """Something about a data set that the user should know before trusting a figure."""
 
 
-class Request(NamedTuple):
-    """The part of a data set that is wanted."""
-
-    root: Path
-    split: str
-    info: SetInfo
-    protocol: str = ONLY_PROTOCOL
-    subset: str | None = None
-    images: bool = True
-    """False reads the labels alone: no image is looked for, and records have none"""
-
-    def wants(self, *subsets: str) -> bool:
-        """Whether faces that belong to these subsets are asked for."""
-        return self.subset is None or self.subset in subsets
-
-
-class Entry(NamedTuple):
-    """A face that a data set names. It is read when it is known to be wanted."""
-
-    label: Path | str
-    """its file, or what else it goes by in messages"""
-    face_id: str
-    read: Callable[[], FaceRecord | None]
-    """points, classes, box and attributes; `InputError` where they are bad, None where the face
-    turns out to belong to another part"""
-    image: Path | None
-    """None where it is not there"""
-    image_name: str
-    """what the image is called in messages"""
-    subsets: Sequence[str] = ()
-    names_image: bool = False
-    """whether the label itself calls its image `image_name`"""
-
-    def load(self, request: Request) -> FaceRecord | Problem | None:
-        """The face, what is wrong with it, or None where it is not wanted."""
-        if not request.wants(*self.subsets):
-            return None
-        if request.images and self.image is None:
-            why = f"has no image: {self.image_name} is not there; put it back"
-            return Problem(str(self.label), "missing image", f"{self.label} {why}.")
-        try:
-            record = self.read()
-        except InputError as error:
-            return bad_label(self.label, error)
-        if record is None:
-            return None
-        attributes = {"subsets": list(self.subsets), **record.attributes}
-        if self.names_image and not request.images:
-            attributes[IMAGE_NAME] = self.image_name
-        return record.with_changes(
-            image=self.image if request.images else None,
-            dataset=request.info.name,
-            face_id=self.face_id,
-            attributes=attributes,
-        )
-
-
-ReadItem = Entry | FaceRecord | Problem | str
-"""a face, what is wrong, or a note: something worth knowing that is not an error"""
-
-
 @dataclass(frozen=True)
 class SetInfo:
     """A data set: how to read it, and what `sets.toml` says about it."""
 
     name: str
-    read: Callable[[Request], Iterator[ReadItem]]
+    read: Callable[[Reading], None]
     title: str
     layout: str
     """one line: what the folder must hold"""
@@ -141,6 +81,97 @@ class SetInfo:
     def test_split(self) -> str:
         """What to measure on where nobody says: all of a folder of one's own, else the test set."""
         return next((s for s in ("all", "test") if s in self.splits), self.splits[0])
+
+
+@dataclass
+class Reading:
+    """The part of a data set that is wanted, and what its reader has found of it so far."""
+
+    root: Path
+    info: SetInfo
+    split: str
+    protocol: str = ONLY_PROTOCOL
+    subset: str | None = None
+    images: bool = True
+    """False reads the labels alone: no image is looked for, and records have none"""
+    faces: list[FaceRecord] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """sentences worth knowing that are not errors"""
+
+    def wants(self, *subsets: str) -> bool:
+        """Whether faces that belong to these subsets are asked for."""
+        return self.subset is None or self.subset in subsets
+
+    def face(
+        self,
+        label: Path | str,
+        face_id: str,
+        read: Callable[[], FaceRecord | None],
+        image: Path | None,
+        image_name: str = "",
+        subsets: Sequence[str] = (),
+        names_image: bool = False,
+    ) -> None:
+        """Take a face, which is read only if it is wanted.
+
+        `label`: its file, or what else it goes by in messages. `read` gives points, classes, box
+        and attributes, `InputError` where they are bad, None where the face turns out to belong to
+        another part. `image` is None where it is not there; `image_name` is what messages call
+        it, and what the label itself calls it if it `names_image`.
+        """
+        if not self.wants(*subsets):
+            return
+        if self.images and image is None:
+            wanted = image_name or f"{Path(label).stem}.jpg or .png"
+            why = f"{label} has no image: {wanted} is not there; put it back."
+            self.problem(label, "missing image", why)
+            return
+        record = None
+        with self.reporting(label):
+            record = read()
+        if record is None:
+            return
+        attributes = {"subsets": list(subsets), **record.attributes}
+        if names_image and not self.images:
+            attributes[IMAGE_NAME] = image_name
+        identity = {"dataset": self.info.name, "face_id": face_id, "attributes": attributes}
+        self.add(record.with_changes(image=image if self.images else None, **identity))
+
+    def add(self, record: FaceRecord) -> None:
+        """Take a whole record, or what is implausible about it."""
+        if problem := implausible(record):
+            self.problems.append(problem)
+        else:
+            self.faces.append(record)
+
+    def problem(self, path: Path | str, kind: ProblemKind, sentence: str) -> None:
+        self.problems.append(Problem(str(path), kind, sentence))
+
+    @contextmanager
+    def reporting(self, path: Path | str) -> Iterator[None]:
+        """What is wrong inside is a problem of the label file `path`."""
+        try:
+            yield
+        except InputError as error:
+            named = Path(path).name in str(error)
+            self.problem(path, "bad label", str(error) if named else f"{path}: {error}")
+
+    def missing_folder(self, folder: Path, holds: str) -> None:
+        why = f"{folder} is missing: it should hold {holds}; unpack it."
+        self.problem(folder, "missing folder", why)
+
+    def missing_file(self, path: Path, remedy: str = "download it") -> None:
+        self.problem(path, "missing file", f"{path} is missing: {remedy}.")
+
+    def count_boxes(self, boxes: Sequence[object], file: str) -> None:
+        """Note that some of the `boxes`, None each, are not in the `file` that should hold them."""
+        missing = sum(box is None for box in boxes)
+        if missing and self.images:
+            self.notes.append(
+                f"{missing:,} of {len(boxes):,} faces have no box in {file}: they are cropped by "
+                "the tight box of their landmarks, with noise of 5 %."
+            )
 
 
 class FaceSet(list[FaceRecord]):
@@ -180,30 +211,6 @@ class FaceSet(list[FaceRecord]):
 def subsets_of(record: FaceRecord) -> tuple[str, ...]:
     """The subsets that a face belongs to, as its reader wrote them down."""
     return tuple(record.attributes.get("subsets", ()))
-
-
-def bad_label(path: Path | str, error: InputError) -> Problem:
-    sentence = str(error)
-    named = Path(path).name in sentence
-    return Problem(str(path), "bad label", sentence if named else f"{path}: {sentence}")
-
-
-def missing_folder(folder: Path, holds: str) -> Problem:
-    sentence = f"{folder} is missing: it should hold {holds}; unpack it."
-    return Problem(str(folder), "missing folder", sentence)
-
-
-def missing_file(path: Path, remedy: str = "download it") -> Problem:
-    return Problem(str(path), "missing file", f"{path} is missing: {remedy}.")
-
-
-def without_boxes(boxes: Sequence[object], file: str) -> Iterator[str]:
-    """A note that some of the `boxes`, None each, are not in the `file` that should hold them."""
-    if missing := sum(box is None for box in boxes):
-        yield (
-            f"{missing:,} of {len(boxes):,} faces have no box in {file}: they are cropped by the "
-            "tight box of their landmarks, with noise of 5 %."
-        )
 
 
 def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from luvli.arrays import Floats
 from luvli.data.formats import read_labels
 from luvli.data.formats.common import expecting, naming, parse_yaml
 from luvli.data.formats.tables import numbered_columns
 from luvli.data.record import IMAGE_NAME, FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, bad_label, missing_folder
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import (
     first_existing,
+    label_pairs,
     natural_key,
     read_labelled,
-    read_pairs,
     walk,
 )
 from luvli.errors import InputError
@@ -40,73 +39,56 @@ _NO_LABELS = re.compile(r"synthetic\.json|photographs-[0-9a-f]{16}\.json")
 """names of files that `luvli data synthesize` and `profile` keep beside their faces"""
 
 
-def read_folder(request: Request) -> Iterator[ReadItem]:
+def read_folder(reading: Reading) -> None:
     """Every labelled face under the folder, `.pts` and label files alike.
 
     A face that several of them hold, as after an export into the folder, is taken once.
     """
-    known: dict[str, list[NDArray[np.float64]]] = {}
-    repeated = 0
-    for item in _read_files(request):
-        loaded = item.load(request) if isinstance(item, Entry) else item
-        if isinstance(loaded, FaceRecord):
-            same_image = known.setdefault(_place(loaded, request.root), [])
-            if any(_is_same(points, loaded.points) for points in same_image):
-                repeated += 1
-                continue
-            same_image.append(loaded.points)
-        if loaded is not None:
-            yield loaded
-    if repeated:
-        yield (
-            f"{request.root}: {repeated:,} faces stand in a second label file; each is taken once."
-        )
+    declared = reading.root / _MARKUP_FILE
+    markup = read_markup(declared) if declared.is_file() else None
+    start, word = reading.root, ""
+    if reading.split != "all":
+        part = first_existing(reading.root, [reading.split, f"{reading.split}set"])
+        start, word = (part, "") if part else (reading.root, reading.split)
+    is_empty = True
+    for folder, names in walk(start):
+        if any(name.endswith(".pts") for name in names) and not word:
+            is_empty = False
+            for label, image in label_pairs(folder, reading):
+                face_id = str(label.relative_to(reading.root).with_suffix(""))
+                reading.face(label, face_id, partial(_face, label, markup), image)
+        for name in sorted(names, key=natural_key):
+            if word in name and is_label_file(folder / name):
+                is_empty = False
+                _read_labels(reading, folder / name, markup)
+    if word and is_empty:
+        reading.missing_folder(reading.root / reading.split, "the faces of this split")
+    _take_once(reading)
 
 
-def _place(record: FaceRecord, root: Path) -> str:
-    """The image of a face, or where it would be, without its suffix."""
-    image = record.image or record.attributes.get(IMAGE_NAME)
-    path = Path(image).with_suffix("") if image else root / record.face_id
-    return os.path.normpath(path.absolute())
+def _take_once(reading: Reading) -> None:
+    """Leave out faces that stand in a second file."""
+    known: dict[str, list[Floats]] = {}
+    faces = []
+    for record in reading.faces:
+        image = record.image or record.attributes.get(IMAGE_NAME)
+        place = Path(image).with_suffix("") if image else reading.root / record.face_id
+        same_image = known.setdefault(os.path.normpath(place.absolute()), [])
+        if not any(_is_same(points, record.points) for points in same_image):
+            same_image.append(record.points)
+            faces.append(record)
+    if repeated := len(reading.faces) - len(faces):
+        why = f"{repeated:,} faces stand in a second label file; each is taken once."
+        reading.notes.append(f"{reading.root}: {why}")
+    reading.faces = faces
 
 
-def _is_same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+def _is_same(one: Floats, other: Floats) -> bool:
     """Whether two faces of an image are one, written by formats of different precision."""
     if one.shape != other.shape:
         return False
     gap = np.abs(one - other)[np.isfinite(one) & np.isfinite(other)]
     return bool(gap.size and gap.max() <= 1.0)
-
-
-def _read_files(request: Request) -> Iterator[ReadItem]:
-    declared = request.root / _MARKUP_FILE
-    markup = read_markup(declared) if declared.is_file() else None
-    start, word = request.root, ""
-    if request.split != "all":
-        part = first_existing(request.root, [request.split, f"{request.split}set"])
-        start, word = (part, "") if part else (request.root, request.split)
-    is_empty = True
-    for folder, names in walk(start):
-        if any(name.endswith(".pts") for name in names) and not word:
-            is_empty = False
-            for item in read_pairs(folder, request):
-                yield _own_pair(item, request.root, markup) if isinstance(item, Entry) else item
-        for name in sorted(names, key=natural_key):
-            if word in name and is_label_file(folder / name):
-                is_empty = False
-                yield from _read_labels(folder / name, markup)
-    if word and is_empty:
-        yield missing_folder(request.root / request.split, "the faces of this split")
-
-
-def _own_pair(pair: Entry, root: Path, markup: Markup | None) -> Entry:
-    """The face goes by its place under the folder, and has the folder's points."""
-    label, size = Path(pair.label), markup.size if markup else None
-
-    def read() -> FaceRecord:
-        return _with_markup(label, read_labelled(label, points=size), markup)
-
-    return pair._replace(face_id=str(label.relative_to(root).with_suffix("")), read=read)
 
 
 def is_label_file(path: Path) -> bool:
@@ -121,25 +103,14 @@ def is_label_file(path: Path) -> bool:
     return bool(numbered_columns(header)) or "center_w" in header
 
 
-def _with_markup(path: Path, record: FaceRecord, declared: Markup | None) -> FaceRecord:
-    known = declared or markup_by_size(len(record.points))
-    if known is None:
-        raise InputError(
-            f"{path} has {len(record.points)} points, which no built-in markup has: "
-            f"declare yours in a {_MARKUP_FILE} in the data folder."
-        )
-    return record.with_changes(markup=known.name)
-
-
-def _read_labels(path: Path, markup: Markup | None) -> Iterator[ReadItem]:
-    try:
+def _read_labels(reading: Reading, path: Path, markup: Markup | None) -> None:
+    """The faces of a label file."""
+    records: list[FaceRecord] = []
+    with reading.reporting(path):
         records = read_labels(path)
-    except InputError as error:
-        yield bad_label(path, error)
-        return
     for number, record in enumerate(records):
         name, image = record.face_id or f"{path.stem}#{number}", record.image
-        yield Entry(
+        reading.face(
             f"{path}, face {name},",
             name,
             partial(_with_markup, path, record, markup),
@@ -147,6 +118,23 @@ def _read_labels(path: Path, markup: Markup | None) -> Iterator[ReadItem]:
             "" if image is None else image.as_posix(),
             names_image=image is not None,
         )
+
+
+def _face(label: Path, declared: Markup | None) -> FaceRecord:
+    """The face of a `.pts` file."""
+    points = declared.size if declared else None
+    return _with_markup(label, read_labelled(label, points=points), declared)
+
+
+def _with_markup(path: Path, record: FaceRecord, declared: Markup | None) -> FaceRecord:
+    """The face with the points that the folder declares, or those that it has so many of."""
+    known = declared or markup_by_size(len(record.points))
+    if known is None:
+        raise InputError(
+            f"{path} has {len(record.points)} points, which no built-in markup has: "
+            f"declare yours in a {_MARKUP_FILE} in the data folder."
+        )
+    return record.with_changes(markup=known.name)
 
 
 class _MarkupFile(BaseModel):

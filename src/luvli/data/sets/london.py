@@ -9,7 +9,7 @@ DeBruine and Jones, 2017, doi 10.6084/m9.figshare.5047666.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.common import face, load_json
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, missing_file
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import Folder, natural_key
 from luvli.errors import InputError
 from luvli.image.polyline import points_along
@@ -105,42 +105,38 @@ def _at_column(line: Floats, across: Floats, column: float) -> Floats:
     return np.array([np.interp(column, places, line[:, axis]) for axis in (0, 1)])
 
 
-def read_london(request: Request) -> Iterator[ReadItem]:
+def read_london(reading: Reading) -> None:
     """The neutral portraits, which have templates, and the smiling ones, which have none."""
 
-    def name(stem: str, labelled: bool) -> tuple[str, str] | None:
+    def name(stem: str, labelled: bool) -> tuple[str, Sequence[str]] | None:
         mood, _, number = stem.partition("_")
-        moods = ("neutral", "smiling")
-        return (f"{number.split('_')[0]}_{moods.index(mood) + 1}", mood) if mood in moods else None
+        moods = {"neutral": 1, "smiling": 2}
+        return (f"{number.split('_')[0]}_{moods[mood]}", [mood]) if mood in moods else None
 
-    return _read(request, name)
+    _read(reading, name)
 
 
-def read_canada(request: Request) -> Iterator[ReadItem]:
+def read_canada(reading: Reading) -> None:
     """The portraits that have a template."""
-    return _read(request, lambda stem, labelled: (stem, "") if labelled else None)
+    _read(reading, lambda stem, labelled: (stem, []) if labelled else None)
 
 
-def _read(
-    request: Request, name: Callable[[str, bool], tuple[str, str] | None]
-) -> Iterator[ReadItem]:
+def _read(reading: Reading, name: Callable[[str, bool], tuple[str, Sequence[str]] | None]) -> None:
     """Portraits with the landmarks of their templates; all are unlabelled where there is none.
 
-    `name`: stem of an image, and whether it has a template -> what ends its id, and its subset.
+    `name`: stem of an image, and whether it has a template -> what ends its id, and its subsets.
     """
-    path = request.root / _LABELS
+    path = reading.root / _LABELS
     if not path.is_file():
-        yield missing_file(path, "copy it there")
+        reading.missing_file(path, "copy it there")
         return
     templates = load_json(path)
-    images = {image.name: image for image in Folder(request.root).images}
+    images = {image.name: image for image in Folder(reading.root).images}
     for image in sorted({*templates, *images}, key=natural_key):
         if known := name(Path(image).stem, image in templates):
-            read, face_id = partial(_face, path, templates.get(image)), known[0]
-            subsets = [known[1]] if known[1] else []
-            yield Entry(
-                path, f"{request.info.name}-{face_id}", read, images.get(image), image, subsets
-            )
+            face_id, subsets = f"{reading.info.name}-{known[0]}", known[1]
+            read = partial(_face, path, templates.get(image))
+            reading.face(path, face_id, read, images.get(image), image, subsets)
 
 
 def _face(path: Path, template: Any) -> FaceRecord:

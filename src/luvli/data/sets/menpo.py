@@ -10,26 +10,25 @@ paper's Table 1), the MenpoBenchmark project 6,653 + 2,290, and the paper tested
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request
-from luvli.data.sets.source_files import read_labelled, read_pairs, walk
+from luvli.data.sets.definition import Reading
+from luvli.data.sets.source_files import label_pairs, read_labelled, walk
 from luvli.errors import InputError
 
 _POINTS = {"frontal": 68, "profile": 39}
 
 
-def read_menpo(request: Request) -> Iterator[ReadItem]:
+def read_menpo(reading: Reading) -> None:
     """One split; the archive's folders may be nested in any way."""
-    for folder, names in walk(request.root):
-        for item in read_pairs(folder, request) if any(n.endswith(".pts") for n in names) else ():
-            if isinstance(item, Entry):
-                read = partial(_face, Path(item.label), request.split)
-                item = item._replace(read=read, subsets=[request.split])
-            yield item
+    split = reading.split
+    for folder, names in walk(reading.root):
+        if any(name.endswith(".pts") for name in names):
+            for label, image in label_pairs(folder, reading):
+                read = partial(_face, label, split)
+                reading.face(label, label.stem, read, image, subsets=[split])
 
 
 def _face(label: Path, split: str) -> FaceRecord | None:

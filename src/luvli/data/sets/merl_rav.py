@@ -15,12 +15,12 @@ no face in test (to train for the full published test).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import Folder, first_existing, image_finder, read_labelled
 
 # Pose -> the subsets of its faces: itself, and a group.
@@ -40,11 +40,11 @@ _IMAGE_FOLDERS = tuple(
 )  # fmt: skip
 
 
-def read_merl_rav(request: Request) -> Iterator[ReadItem]:
+def read_merl_rav(reading: Reading) -> None:
     """One split; the subsets are the five poses, and half-profile and profile as groups."""
-    frontal = first_existing(request.root, _LABEL_FOLDERS)
+    frontal = first_existing(reading.root, _LABEL_FOLDERS)
     if frontal is None:
-        yield missing_folder(request.root / "merl_rav_labels", "the five pose folders")
+        reading.missing_folder(reading.root / "merl_rav_labels", "the five pose folders")
         return
     labels = frontal.parent
     sides = {side: {pose: _label_files(labels / pose / side) for pose in _POSES}
@@ -53,26 +53,26 @@ def read_merl_rav(request: Request) -> Iterator[ReadItem]:
         {photograph(path) for paths in side.values() for path in paths} for side in sides.values()
     ]
     shared = taken_of[0] & taken_of[1]
-    disjoint = request.split.endswith("disjoint")
+    disjoint = reading.split.endswith("disjoint")
     if shared and not disjoint:
-        yield (
+        reading.notes.append(
             f"MERL-RAV: {len(shared):,} photographs have faces in both train and test of the "
             'published split; split="disjoint" or "train_disjoint" leaves them out.'
         )
-    find = image_finder(request.root, _IMAGE_FOLDERS)
-    side = "trainset" if request.split.startswith("train") else "testset"
+    find = image_finder(reading.root, _IMAGE_FOLDERS)
+    side = "trainset" if reading.split.startswith("train") else "testset"
     for pose, paths in sides[side].items():
-        if not request.wants(*_POSES[pose]):
+        if not reading.wants(*_POSES[pose]):
             continue
         if not paths:
-            yield missing_folder(labels / pose / side, "label files of this pose")
+            reading.missing_folder(labels / pose / side, "label files of this pose")
         for label in paths:
             if disjoint and photograph(label) in shared:
                 continue
-            image = _image(label, find, request.root)
+            image = _image(label, find, reading.root)
             read = partial(_face, _label_of(image, label), pose)
             name = f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg"
-            yield Entry(label, label.stem, read, image, name, _POSES[pose])
+            reading.face(label, label.stem, read, image, name, _POSES[pose])
 
 
 def photograph(label: Path) -> str:

@@ -15,31 +15,31 @@ from luvli.data.cache import unpacked_folder
 from luvli.data.formats.label_parquet import SHARD_COLUMNS, label_groups, record_of_row
 from luvli.data.formats.parquet import face_files
 from luvli.data.record import IMAGE_NAME
-from luvli.data.sets.definition import Problem, ReadItem, Request
+from luvli.data.sets.definition import Reading
 
 
-def read_parquet_set(request: Request) -> Iterator[ReadItem]:
+def read_parquet_set(reading: Reading) -> None:
     """Every row of every file."""
-    for file in face_files(request.root):
+    for file in face_files(reading.root):
         write = partial(_write_images, file)
-        folder = unpacked_folder("parquet", file, write) if request.images else None
+        folder = unpacked_folder("parquet", file, write) if reading.images else None
         for row, label in enumerate(_rows(file, SHARD_COLUMNS)):
             place = f"{file}#{row}"
             try:
                 record = record_of_row(label, f"{file.stem}-{row}")
             except (ValueError, TypeError) as error:
                 why = f"is no labelled face ({error}): write it again."
-                yield Problem(place, "bad label", f"{place} {why}")
+                reading.problem(place, "bad label", f"{place} {why}")
                 continue
             attributes = dict(record.attributes)
             if record.image is not None:  # the unpacked file has another name
                 attributes[IMAGE_NAME] = record.image.as_posix()
             image = None if folder is None else folder / str(row)
             if image is None or image.is_file():
-                yield record.with_changes(image=image, attributes=attributes)
+                reading.add(record.with_changes(image=image, attributes=attributes))
             else:
                 why = "has no image: fill it, or drop the row."
-                yield Problem(place, "missing image", f"{place} {why}")
+                reading.problem(place, "missing image", f"{place} {why}")
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -8,20 +8,19 @@ a model labels are brought together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from luvli.data.formats.common import face
-from luvli.data.sets.definition import Entry, ReadItem, Request
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import Folder, walk
 
 
-def read_portraits(request: Request, **attributes: str) -> Iterator[ReadItem]:
+def read_portraits(reading: Reading, **attributes: str) -> None:
     """Every image under the folder, with 68 unlabelled landmarks and these attributes."""
     read = partial(face, np.full((68, 2), np.nan), attributes=attributes)
-    for folder, _ in walk(request.root):
+    for folder, _ in walk(reading.root):
         for image in Folder(folder).images:
-            face_id = str(image.relative_to(request.root).with_suffix(""))
-            yield Entry(image, face_id, read, image, image.name)
+            face_id = str(image.relative_to(reading.root).with_suffix(""))
+            reading.face(image, face_id, read, image)

@@ -8,7 +8,6 @@ stay unlabelled. Liang, Lin, Jin, Xie and Li, ICPR 2018.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 from luvli.files import unreadable
@@ -54,17 +53,16 @@ def landmarks_of_scut(fiducials: Floats) -> Floats:
     return points
 
 
-def read_scut(request: Request) -> Iterator[ReadItem]:
+def read_scut(reading: Reading) -> None:
     """All faces, with the subset of their group."""
-    folder = request.root / "facial landmark"
+    folder = reading.root / "facial landmark"
     if not folder.is_dir():
-        yield missing_folder(folder, "the .pts files of SCUT-FBP5500")
-    images = Folder(request.root / "Images")
+        reading.missing_folder(folder, "the .pts files of SCUT-FBP5500")
+    images = Folder(reading.root / "Images")
     for label in Folder(folder).ending(".pts"):
-        stem = label.stem
-        if group := _GROUPS.get(stem[:2]):
-            image, read = images.image(stem), partial(_face, label)
-            yield Entry(label, stem, read, image, f"Images/{stem}.jpg", [group])
+        if group := _GROUPS.get(label.stem[:2]):
+            image, read = images.image(label.stem), partial(_face, label)
+            reading.face(label, label.stem, read, image, subsets=[group])
 
 
 def _face(label: Path) -> FaceRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from luvli.data.formats import read_pts
 from luvli.data.formats.common import face
 from luvli.data.formats.lists import ListItem, iterate_hrnet
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, Problem, ReadItem, Request, missing_file, subsets_of
+from luvli.data.sets.definition import Reading, subsets_of
 from luvli.errors import InputError
 from luvli.files import is_there
 from luvli.image.read import IMAGE_SUFFIXES
@@ -41,21 +41,17 @@ class Folder:
     """The files of one folder, listed once: looking up thousands of names costs no more."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         try:
             names = [p.name for p in path.iterdir() if not p.name.startswith(".")]
         except OSError:
             names = []
         self.names = sorted(names, key=natural_key)
-        self._images = {
-            Path(name).stem: path / name
-            for name in self.names
-            if Path(name).suffix.lower() in IMAGE_SUFFIXES
-        }
+        self._paths = [path / name for name in self.names]
+        self._images = {p.stem: p for p in self._paths if p.suffix.lower() in IMAGE_SUFFIXES}
 
     def ending(self, suffix: str) -> list[Path]:
         """The files whose name ends so, in natural order."""
-        return [self.path / name for name in self.names if name.lower().endswith(suffix)]
+        return [path for path in self._paths if path.name.lower().endswith(suffix)]
 
     def image(self, stem: str) -> Path | None:
         """The image of this name, whatever its suffix."""
@@ -80,9 +76,8 @@ def image_finder(root: Path, places: Iterable[str]) -> Callable[[str], Path | No
     return find
 
 
-def read_pairs(folder: Path, request: Request) -> Iterator[ReadItem]:
-    """A folder of `.pts` files with an image of the same name beside each, as entries that read the
-    label as it is and go by the file's name.
+def label_pairs(folder: Path, reading: Reading) -> Iterator[tuple[Path, Path | None]]:
+    """The `.pts` files of a folder, each with the image of the same name beside it.
 
     Mirror copies (`*_mirror`), which some archives of 300-W contain, are left out with a note.
     """
@@ -90,16 +85,14 @@ def read_pairs(folder: Path, request: Request) -> Iterator[ReadItem]:
     labels = files.ending(".pts")
     originals = [label for label in labels if not label.stem.endswith("_mirror")]
     for label in originals:
-        stem = label.stem
-        read = partial(read_labelled, label)
-        yield Entry(label, stem, read, files.image(stem), f"{stem}.jpg or .png")
+        yield label, files.image(label.stem)
     labelled = {label.stem for label in labels}
-    for image in files.images if request.images else ():
+    for image in files.images if reading.images else ():
         if image.stem not in labelled and not image.stem.endswith("_mirror"):
             why = f"{image.stem}.pts is not there; put it back or remove the image"
-            yield Problem(str(image), "missing label", f"{image} has no label: {why}.")
+            reading.problem(image, "missing label", f"{image} has no label: {why}.")
     if mirrors := len(labels) - len(originals):
-        yield f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out."
+        reading.notes.append(f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out.")
 
 
 def read_labelled(label: Path, **options: Any) -> FaceRecord:
@@ -108,54 +101,60 @@ def read_labelled(label: Path, **options: Any) -> FaceRecord:
     return face(points, "", visibility)
 
 
-def read_hrnet_lists(request: Request, csv: str, folders: Iterable[str]) -> Iterator[ReadItem]:
+def read_hrnet_lists(
+    reading: Reading,
+    csv: str,
+    folders: Iterable[str],
+    change: Callable[[FaceRecord], FaceRecord] = lambda record: record,
+) -> None:
     """HRNet's list of a split; its test faces belong to the subsets in whose lists they are.
 
-    `csv` is the name of a list with {} for the split, or for test_SUBSET.
+    `csv` is the name of a list with {} for the split, or for test_SUBSET; `change` is what the
+    data set makes of a face.
     """
     members: dict[str, set[tuple[str, bytes]]] = {}
-    for subset in request.info.subsets if request.split == "test" else ():
-        path = request.root / csv.format(f"test_{subset}")
+    for subset in reading.info.subsets if reading.split == "test" else ():
+        path = reading.root / csv.format(f"test_{subset}")
         if path.is_file():
-            faces = (face for _, face in iterate_hrnet(path) if isinstance(face, FaceRecord))
-            members[subset] = {_key(face) for face in faces}
+            listed = (item for _, item in iterate_hrnet(path))
+            members[subset] = {_key(item) for item in listed if isinstance(item, FaceRecord)}
         else:
-            yield missing_file(path, f"without it no face belongs to the subset {subset}")
+            reading.missing_file(path, f"without it no face belongs to the subset {subset}")
 
-    def with_subsets(item: FaceRecord | InputError) -> FaceRecord | InputError:
+    def completed(item: FaceRecord | InputError) -> FaceRecord | InputError:
         if isinstance(item, InputError):
             return item
         inside = [subset for subset, keys in members.items() if _key(item) in keys]
-        return item.with_changes(attributes={**item.attributes, "subsets": inside})
+        return change(item.with_changes(attributes={**item.attributes, "subsets": inside}))
 
-    path = request.root / csv.format(request.split)
+    path = reading.root / csv.format(reading.split)
     if path.is_file():
-        lines = ((line - 1, with_subsets(item)) for line, item in iterate_hrnet(path))
-        yield from listed_faces(request, lines, path, folders)
+        lines = ((line - 1, completed(item)) for line, item in iterate_hrnet(path))
+        read_listed(reading, lines, path, folders)
     else:
-        yield missing_file(path)
+        reading.missing_file(path)
 
 
-def listed_faces(
-    request: Request, lines: Iterable[ListItem], path: Path, folders: Iterable[str]
-) -> Iterator[ReadItem]:
+def read_listed(
+    reading: Reading, lines: Iterable[ListItem], path: Path, folders: Iterable[str]
+) -> None:
     """Faces of a list whose images lie in one of several `folders`. Ids are the image and the row,
     counted from 0."""
-    find = image_finder(request.root, folders)
-    count = get_markup(request.info.markup).size
+    find = image_finder(reading.root, folders)
+    count = get_markup(reading.info.markup).size
     for line, item in lines:
         if isinstance(item, FaceRecord) and len(item.points) != count:
             name = f"{path}, face {line} ({item.image})"
             item = InputError(f"{name} has {len(item.points)} points, not {count}: mend it.")
         if isinstance(item, InputError):
-            yield Problem(str(path), "bad label", str(item))
+            reading.problem(path, "bad label", str(item))
             continue
         name, image = f"{item.image}#{line - 1}", str(item.image)
-        yield Entry(
-            f"{request.info.title} face {name}",
+        reading.face(
+            f"{reading.info.title} face {name}",
             name,
             item.with_changes,
-            find(image) if request.images else None,
+            find(image) if reading.images else None,
             image,
             subsets_of(item),
             names_image=True,

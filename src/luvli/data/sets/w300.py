@@ -8,7 +8,7 @@ Protocol `split1` trains on 3,148 and tests on 689 faces (subsets `common` and `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -17,16 +17,8 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import (
-    Entry,
-    ReadItem,
-    Request,
-    bad_label,
-    missing_folder,
-    without_boxes,
-)
-from luvli.data.sets.source_files import first_existing, read_labelled, read_pairs
-from luvli.errors import InputError
+from luvli.data.sets.definition import Reading
+from luvli.data.sets.source_files import first_existing, label_pairs, read_labelled
 
 _Folders = Mapping[str, tuple[str, ...]]
 """folder -> the subsets of its faces"""
@@ -46,37 +38,31 @@ _PARTS: Mapping[tuple[str, str], _Folders] = {
 _BOX_FOLDERS = ("Bounding Boxes", "Bounding_Boxes", "bounding_boxes", ".")
 
 
-def read_w300(request: Request) -> Iterator[ReadItem]:
+def read_w300(reading: Reading) -> None:
     """The faces of one split; a face belongs to the subsets of its folder."""
     boxes_of_faces: list[Floats | None] = []
-    for folder, subsets in _PARTS[request.protocol, request.split].items():
-        if not request.wants(*subsets):
+    for folder, subsets in _PARTS[reading.protocol, reading.split].items():
+        if not reading.wants(*subsets):
             continue
         head, _, rest = folder.partition("/")
         parents = ("", "300W/", "300w/", "300W/300W/", "300w/300w/", "300W_test/")
         places = [f"{head.upper()}/{rest}", *(parent + folder for parent in parents)]
-        place = first_existing(request.root, [folder, *places])
+        place = first_existing(reading.root, [folder, *places])
         if place is None:
-            yield missing_folder(request.root / folder, "images and .pts files")
+            reading.missing_folder(reading.root / folder, "images and .pts files")
             continue
         name, boxes = f"bounding_boxes_{folder.replace('/', '_')}.mat", {}
-        file = first_existing(request.root, [f"{parent}/{name}" for parent in _BOX_FOLDERS])
-        try:
+        file = first_existing(reading.root, [f"{parent}/{name}" for parent in _BOX_FOLDERS])
+        with reading.reporting(file or name):
             boxes = read_detector_boxes(file) if file else {}
-        except InputError as error:
-            yield bad_label(file or name, error)
         part = subsets[0] if folder in _COMPETITION else folder
-        for item in read_pairs(place, request):
-            if isinstance(item, Entry):
-                label = Path(item.label)
-                box = boxes.get(_key(label.stem))
-                read, face_id = partial(_face, label, box), f"{part}/{label.stem}"
-                item = item._replace(read=read, face_id=face_id, subsets=subsets)
-                if folder not in _COMPETITION:  # whose 600 have no boxes
-                    boxes_of_faces.append(box)
-            yield item
-    if request.images:
-        yield from without_boxes(boxes_of_faces, "Bounding Boxes/")
+        for label, image in label_pairs(place, reading):
+            box = boxes.get(_key(label.stem))
+            read, face_id = partial(_face, label, box), f"{part}/{label.stem}"
+            reading.face(label, face_id, read, image, subsets=subsets)
+            if folder not in _COMPETITION:  # whose 600 have no boxes
+                boxes_of_faces.append(box)
+    reading.count_boxes(boxes_of_faces, "Bounding Boxes/")
 
 
 def _face(label: Path, box: Floats | None) -> FaceRecord:

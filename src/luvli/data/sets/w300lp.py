@@ -8,32 +8,31 @@ as if it were transparent, so every landmark counts as visible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from luvli.data.formats.common import face
 from luvli.data.formats.matlab import read_matlab_floats
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, missing_folder
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.source_files import Folder
 
 _SUFFIX = "_pts.mat"
 
 
-def read_w300lp(request: Request) -> Iterator[ReadItem]:
+def read_w300lp(reading: Reading) -> None:
     """All 61,225 faces; the subsets are afw, helen, ibug and lfpw."""
-    for subset in filter(request.wants, request.info.subsets):
+    for subset in filter(reading.wants, reading.info.subsets):
         part = subset.upper()
-        labels = request.root / "landmarks" / part
+        labels = reading.root / "landmarks" / part
         if not labels.is_dir():
-            yield missing_folder(labels, f"label files *{_SUFFIX}")
+            reading.missing_folder(labels, f"label files *{_SUFFIX}")
             continue
-        images = Folder(request.root / part)
+        images = Folder(reading.root / part)
         for label in Folder(labels).ending(_SUFFIX):
             stem = label.name.removesuffix(_SUFFIX)
-            read = partial(_face, label)
-            yield Entry(label, stem, read, images.image(stem), f"{part}/{stem}.jpg", [subset])
+            read, name = partial(_face, label), f"{part}/{stem}.jpg"
+            reading.face(label, stem, read, images.image(stem), name, [subset])
 
 
 def _face(label: Path) -> FaceRecord:

@@ -9,12 +9,11 @@ nothing says that WFLW counts from 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from luvli.data.formats.lists import iterate_wflw
-from luvli.data.sets.definition import ReadItem, Request, missing_file
-from luvli.data.sets.source_files import listed_faces, read_hrnet_lists
+from luvli.data.sets.definition import Reading
+from luvli.data.sets.source_files import read_hrnet_lists, read_listed
 
 _LISTS = ("list_98pt_rect_attr_{}.txt", "list_98pt_{}.txt")
 """with rectangle and flags, or plain; the first that is there is read"""
@@ -33,16 +32,17 @@ def _list_file(root: Path, split: str) -> Path | None:
     return next((path for name in _LISTS for path in root.rglob(name.format(split))), None)
 
 
-def read_wflw(request: Request) -> Iterator[ReadItem]:
+def read_wflw(reading: Reading) -> None:
     """One split; in the official files the train faces have subsets too."""
-    if request.protocol == "hrnet":
-        yield from read_hrnet_lists(request, _CSV, _IMAGE_FOLDERS)
+    if reading.protocol == "hrnet":
+        read_hrnet_lists(reading, _CSV, _IMAGE_FOLDERS)
         return
-    path = _list_file(request.root, request.split)
+    path = _list_file(reading.root, reading.split)
     if path is None:
-        wanted = request.root / "WFLW_annotations" / _LISTS[0].format(request.split)
-        yield missing_file(wanted, "unpack the annotations")
+        wanted = reading.root / "WFLW_annotations" / _LISTS[0].format(reading.split)
+        reading.missing_file(wanted, "unpack the annotations")
         return
     if "rect_attr" not in path.name:
-        yield f"{path} has no rectangles and flags: boxes are tight, and no face has a subset."
-    yield from listed_faces(request, iterate_wflw(path), path, _IMAGE_FOLDERS)
+        why = "has no rectangles and flags: boxes are tight, and no face has a subset."
+        reading.notes.append(f"{path} {why}")
+    read_listed(reading, iterate_wflw(path), path, _IMAGE_FOLDERS)

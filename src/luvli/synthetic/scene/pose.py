@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, check_choice
 from luvli.measures.rotation import rotation_matrix
 from luvli.synthetic.arrays import Doubles, Real, Singles
 
@@ -50,8 +50,7 @@ class Pose(NamedTuple):
 
 def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
     """A pose of the class asked for; yaw to 95, pitch to 35 degrees."""
-    if choice not in get_args(PoseChoice):
-        raise unknown_choice("pose", choice, get_args(PoseChoice))
+    check_choice("pose", choice, get_args(PoseChoice))
     kind: str = choice
     if kind == "mixed":
         kind = str(rng.choice(list(_SHARES), p=list(_SHARES.values())))
