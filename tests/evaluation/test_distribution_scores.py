@@ -15,7 +15,7 @@ from luvli.evaluation.distribution_scores import (
     width_at_coverage,
 )
 from luvli.evaluation.metrics import compute_metrics
-from luvli.evaluation.uncertainty import radii
+from luvli.evaluation.uncertainty import Residuals
 from luvli.likelihood import LIKELIHOODS, Elliptical, Gauss, family
 
 SIGMA = np.array([[4.0, 1.5], [1.5, 1.0]])
@@ -29,7 +29,7 @@ def test_crps_is_the_integral_of_its_definition(kind):
     for z in (0.0, 0.3, -1.7, 4.0):
         wanted = integrate.simpson((cdf - (t >= z)) ** 2, x=t)
         assert standard_crps(z, kind) == pytest.approx(wanted, abs=2e-3)
-        found = crps(np.full((1, 1, 2), 2 * z), 4 * np.eye(2)[None, None], kind)
+        found = crps(Residuals(np.full((1, 1, 2), 2 * z), 4 * np.eye(2)[None, None], kind))
         assert found[0, 0] == pytest.approx(2 * standard_crps(z, kind), abs=1e-4)
     assert standard_crps(1e4, kind) == pytest.approx(1e4, abs=1)  # a far label costs its distance
 
@@ -72,7 +72,7 @@ def test_energy_score_by_simulation(kind):
     pairs = np.linalg.norm(x - other, axis=1).mean() / 2
     for label in ([0.0, 0.0], [1.0, -2.0], [9.0, 3.0]):
         wanted = np.linalg.norm(x - label, axis=1).mean() - pairs
-        found = energy_score(np.array([[label]]), SIGMA[None, None], kind)
+        found = energy_score(Residuals(np.array([[label]]), SIGMA[None, None], kind))
         assert found[0, 0] == pytest.approx(wanted, rel=5e-3)
 
 
@@ -83,7 +83,7 @@ def test_the_true_spread_scores_best():
 
     def score(factor, measure):
         spread = np.broadcast_to(SIGMA * factor, (len(truth), 1, 2, 2))
-        return measure(truth, spread).mean()
+        return measure(Residuals(truth, spread)).mean()
 
     for measure in (energy_score, crps):
         best = score(1.0, measure)
@@ -108,7 +108,7 @@ def test_conditional_coverage_finds_the_part_that_lies(make_faces):
     jaw, eyes = found["coverage_by_part.jaw"], found["coverage_by_part.eyes"]
     assert jaw.value < 60 and jaw.high < 70
     assert abs(eyes.value - 90) < 2 and eyes.low > 85
-    radius = radii(*changed(faces, covariance=covariance).residuals)[:, :17]
+    radius = changed(faces, covariance=covariance).residuals.radii[:, :17]
     inside = radius[~np.isnan(radius)] <= family("laplace").radius_quantile(0.9)
     assert jaw.value == pytest.approx(inside.mean() * 100)
     assert sum(name.startswith("coverage_by_face.") for name in found) == 3

@@ -39,11 +39,11 @@ def test_ced_figure_shows_the_curve(faces):
     for at in (1.0, 1.2, 2.0):
         shown = y[np.searchsorted(x, at, side="right") - 1]
         assert shown == pytest.approx(np.mean(errors <= at) * 100)
-    assert axis.get_xlim() == (0, 7)
+    assert axis.get_xlim() == (0, 10)
 
 
 def test_residual_figure_shows_the_bins_and_their_correlation(faces):
-    bins = uncertainty.residual_bins(*faces.residuals, scale=faces.box_size, per_bin=100)
+    bins = uncertainty.residual_bins(faces.residuals, faces.box_size, 100)
     figure = plots.draw_plot("residuals", [faces], PlotOptions(per_bin=100))
     for axis, entry in zip(figure.axes, ("xx", "yy", "xy"), strict=True):
         offsets = axis.collections[0].get_offsets()
@@ -57,7 +57,7 @@ def test_histograms_are_densities(faces):
     unit = faces.paper_heatmap_pixel
     inside = np.mean(uncertainty.smallest_deviation(faces.covariance, unit) <= 2)
     assert sum(b.get_width() * b.get_height() for b in bars) == pytest.approx(inside)
-    z = uncertainty.whitened(*faces.residuals)
+    z = faces.residuals.whitened
     top = plots.draw_plot("whitened", [faces]).axes[0]
     inside = np.mean(np.abs(z[:, 0]) <= 6)
     assert sum(b.get_width() * b.get_height() for b in top.patches) == pytest.approx(inside)
@@ -103,7 +103,7 @@ def test_missing_parts_are_named(faces):
 def test_pictures_with_landmarks(tmp_path, make_faces):
     Image.fromarray(np.full((500, 500, 3), 128, np.uint8)).save(tmp_path / "a.png")
     faces = changed(make_faces(5), images=("sub/a.png", "", "a.png", "a.png", "a.png"))
-    options = PlotOptions(images=tmp_path, count=3)
+    options = PlotOptions(images=tmp_path)
     assert len(plots.draw_plot("faces", [faces], options).axes) == 3
     assert len(plots.draw_plot("labels", [faces], options).axes) == 6
 

@@ -34,11 +34,11 @@ def test_numbers_are_those_of_the_single_functions(faces):
                 assert result.value(name.format(cutoff, kind)) == pytest.approx(expected)
         visible = accuracy.nme(faces.points, faces.labels, kind, average="visible")
         assert result.value(f"nme_vis_{kind}") == pytest.approx(visible.mean())
-    given = uncertainty.residuals(faces.points, faces.covariance, faces.labels)
-    nll = uncertainty.negative_log_likelihood(*given)
+    given = uncertainty.Residuals.of(faces.points, faces.covariance, faces.labels)
+    nll = uncertainty.negative_log_likelihood(given)
     assert result.value("nll_pixel") == pytest.approx(np.nanmean(nll))
     published = uncertainty.negative_log_likelihood(
-        *given, scale=faces.paper_pixel * 4, constant=False
+        given, scale=faces.paper_pixel * 4, constant=False
     )
     assert result.value("nll_published") == pytest.approx(np.nanmean(published))
     right = (faces.visibility > 0.5) == (faces.label_visibility > 0)

@@ -8,17 +8,15 @@ from scipy import integrate, linalg, stats
 
 from luvli.errors import InputError
 from luvli.evaluation.uncertainty import (
+    Residuals,
     coverage_bias,
     coverage_curve,
     mean_ellipses,
     negative_log_likelihood,
     published_kl,
-    radii,
     residual_bins,
-    residuals,
     smallest_deviation,
     spread_root,
-    whitened,
     whitened_kl,
 )
 
@@ -50,16 +48,18 @@ def labels(scene, kind="laplace", widen=1.0):
     return scene["predicted"] + widen * noise
 
 
-def usable(scene, kind="laplace", widen=1.0):
+def usable(scene, kind="laplace", widen=1.0) -> Residuals:
     """Residuals and covariances, all of them usable."""
-    return residuals(scene["predicted"], scene["covariance"], labels(scene, kind, widen))
+    return Residuals.of(
+        scene["predicted"], scene["covariance"], labels(scene, kind, widen), None, kind
+    )
 
 
 def test_log_likelihoods_are_those_of_scipy_and_of_the_formula(scene):
     truth = labels(scene)
     mu, sigma = scene["predicted"], scene["covariance"]
-    gauss = negative_log_likelihood(truth - mu, sigma, "gauss")
-    laplace = negative_log_likelihood(truth - mu, sigma, "laplace")
+    gauss = negative_log_likelihood(Residuals(truth - mu, sigma, "gauss"))
+    laplace = negative_log_likelihood(Residuals(truth - mu, sigma))
     for i, j in [(0, 0), (5, 7), (299, 67)]:
         d = truth[i, j] - mu[i, j]
         q = d @ np.linalg.inv(sigma[i, j]) @ d
@@ -74,20 +74,20 @@ def test_mean_nll_is_the_entropy_when_the_prediction_is_right(scene):
     """Entropies: log(2 pi / 3 |S|^.5) + 2 for the Laplacian, log(2 pi |S|^.5) + 1 for Gauss."""
     log_root = 0.5 * np.log(np.linalg.det(scene["covariance"])).mean()
     for kind, entropy in (("laplace", np.log(2 * np.pi / 3) + 2), ("gauss", np.log(2 * np.pi) + 1)):
-        nll = negative_log_likelihood(*usable(scene, kind), kind)
+        nll = negative_log_likelihood(usable(scene, kind))
         assert nll.mean() == pytest.approx(log_root + entropy, abs=0.04)
 
 
 def test_units_of_the_likelihood(scene):
     """Scaling pixels by s adds log s^2; the paper counts heat-map pixels and no log 2 pi."""
     mu, sigma, truth = scene["predicted"], scene["covariance"], labels(scene)
-    base = negative_log_likelihood(truth - mu, sigma)
+    given = Residuals(truth - mu, sigma)
+    base = negative_log_likelihood(given)
     scale = np.linspace(1, 5, N)
-    by_hand = negative_log_likelihood(
-        (truth - mu) / scale[:, None, None], sigma / scale[:, None, None, None] ** 2
-    )  # fmt: skip
-    assert negative_log_likelihood(truth - mu, sigma, scale=scale) == pytest.approx(by_hand)
-    shorter = negative_log_likelihood(truth - mu, sigma, constant=False)
+    scaled = (truth - mu) / scale[:, None, None], sigma / scale[:, None, None, None] ** 2
+    by_hand = negative_log_likelihood(Residuals(*scaled))
+    assert negative_log_likelihood(given, scale=scale) == pytest.approx(by_hand)
+    shorter = negative_log_likelihood(given, constant=False)
     assert shorter == pytest.approx(base - np.log(2 * np.pi))
     # 1/2 log det + sqrt(3 q) - log 3 is what the published evaluation sums up
     d = truth - mu
@@ -97,20 +97,21 @@ def test_units_of_the_likelihood(scene):
 
 def test_whitening_is_the_symmetric_root(scene):
     mu, sigma, truth = (x[:4] for x in (scene["predicted"], scene["covariance"], labels(scene)))
-    z = whitened(truth - mu, sigma)
+    given = Residuals(truth - mu, sigma)
+    z = given.whitened
     expected = [
         np.linalg.inv(linalg.sqrtm(sigma[i, j])) @ (truth[i, j] - mu[i, j])
         for i in range(4)
         for j in range(K)
     ]
     assert z == pytest.approx(np.array(expected))
-    assert radii(truth - mu, sigma).ravel() == pytest.approx(np.hypot(*z.T))
+    assert given.radii.ravel() == pytest.approx(np.hypot(*z.T))
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gauss"])
 def test_coverage_is_right_for_the_density_the_labels_come_from(scene, kind):
-    r = radii(*usable(scene, kind))
-    result, bias = coverage_curve(r, kind), coverage_bias(r, kind)
+    given = usable(scene, kind)
+    result, bias = coverage_curve(given), coverage_bias(given)
     # 20,400 labels: the largest gap of a uniform sample stays below 1.95 / sqrt(m) (p = 0.001)
     assert np.abs(result.y - result.x).max() < 1.95 / np.sqrt(N * K)
     assert result.value < 0.01 and abs(bias) < 0.01
@@ -119,8 +120,8 @@ def test_coverage_is_right_for_the_density_the_labels_come_from(scene, kind):
 
 @pytest.mark.parametrize(("widen", "sign"), [(np.sqrt(2), -1), (np.sqrt(0.5), 1)])
 def test_coverage_sees_wrong_sizes(scene, widen, sign):
-    r = radii(*usable(scene, widen=widen))
-    result, bias = coverage_curve(r), coverage_bias(r)
+    given = usable(scene, widen=widen)
+    result, bias = coverage_curve(given), coverage_bias(given)
     law = stats.gamma(2)
     expected = law.cdf(law.ppf(result.x) / widen)
     assert np.abs(result.y - expected).max() < 1.95 / np.sqrt(N * K)
@@ -138,11 +139,11 @@ def cell_kl(likelihood_of_radius, rings=32):
 
 def test_divergence_is_zero_for_the_truth_and_exact_for_others(scene):
     m = N * K
-    assert abs(whitened_kl(whitened(*usable(scene)))) < 3 * np.sqrt(511 / 2) / m
-    gauss = whitened_kl(whitened(*usable(scene, "gauss")))
+    assert abs(whitened_kl(usable(scene))) < 3 * np.sqrt(511 / 2) / m
+    gauss = whitened_kl(usable(scene, "gauss")._replace(likelihood="laplace"))
     expected = cell_kl(lambda r: 1 - np.exp(-(r**2) / 2))
     assert gauss == pytest.approx(expected, abs=0.01) and expected > 0.05
-    double = whitened_kl(whitened(*usable(scene, widen=np.sqrt(2))))
+    double = whitened_kl(usable(scene, widen=np.sqrt(2)))
     law = stats.gamma(2)
     assert double == pytest.approx(cell_kl(lambda r: law.cdf(np.sqrt(1.5) * r)), abs=0.01)
     assert double > 0.05
@@ -153,13 +154,14 @@ def test_divergence_sees_a_direction():
     radius = rng.gamma(2, 1 / np.sqrt(3), 20_000)
     angle = rng.uniform(0, np.pi, 20_000)  # only downwards
     z = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
-    assert whitened_kl(z) == pytest.approx(np.log(2), abs=0.01)
+    given = Residuals(z[None], np.broadcast_to(np.eye(2), (1, len(z), 2, 2)))
+    assert whitened_kl(given) == pytest.approx(np.log(2), abs=0.01)
 
 
 def test_the_published_sum_is_about_a_hundred_times_a_divergence(scene):
-    z = whitened(*usable(scene))
+    z = usable(scene).whitened
     rng = np.random.default_rng(0)
-    value = published_kl(z)
+    value = published_kl(usable(scene))
     edges = np.arange(-20, 20.05, 0.1)
     radius, angle = rng.gamma(2, 1 / np.sqrt(3), 10_000), rng.uniform(0, 2 * np.pi, 10_000)
     sample = np.stack([radius * np.cos(angle), radius * np.sin(angle)])
@@ -172,7 +174,7 @@ def test_the_published_sum_is_about_a_hundred_times_a_divergence(scene):
 def test_residual_bins_by_hand(scene):
     mu, sigma, truth = scene["predicted"], scene["covariance"], labels(scene)
     scale = np.linspace(50, 150, N)
-    result = residual_bins(truth - mu, sigma, scale=scale, per_bin=700)
+    result = residual_bins(Residuals(truth - mu, sigma), scale=scale, per_bin=700)
     x = (sigma[..., 0, 1] / scale[:, None] ** 2).ravel()
     d = truth - mu
     y = (d[..., 0] * d[..., 1] / scale[:, None] ** 2).ravel()
@@ -189,7 +191,7 @@ def test_residual_bins_by_hand(scene):
 def test_right_covariances_lie_on_the_diagonal_and_doubled_ones_do_not(scene):
     mu, sigma, truth = scene["predicted"], scene["covariance"], labels(scene)
     for factor in (1.0, 2.0):
-        bins = residual_bins(truth - mu, sigma * factor, per_bin=734)
+        bins = residual_bins(Residuals(truth - mu, sigma * factor), per_bin=734)
         for entry in ("xx", "yy", "xy"):
             assert bins[entry].value > 0.95
             slope = np.polyfit(bins[entry].x, bins[entry].y, 1)[0]
@@ -201,7 +203,7 @@ def test_the_published_bins_drop_the_largest_tenth_and_the_remainder():
     mu = np.zeros((600, 68, 2))
     sigma = np.einsum("nk,ij->nkij", rng.gamma(2, 1, (600, 68)), np.eye(2))
     sigma[..., 0, 1] = sigma[..., 1, 0] = 0.5 * sigma[..., 0, 0] * rng.choice([-1, 1], (600, 68))
-    bins = residual_bins(mu + 1, sigma, published=True)
+    bins = residual_bins(Residuals(mu + 1, sigma), published=True)
     for entry in ("xx", "xy"):
         assert bins[entry].counts.tolist() == [734] * 50  # 300-W Test: 40,800 landmarks
     kept = np.sort(np.abs(sigma[..., 0, 1]).ravel())[: 40_800 - 4_080]
@@ -213,19 +215,19 @@ def test_gaps_do_not_enter(scene):
     visible = np.ones((N, K), bool)
     mu[0, 0], sigma[1, 1], truth[2, 2], visible[3, 3] = np.nan, np.nan, np.nan, False
     sigma[4, 4] = [[1.0, 1.0], [1.0, 1.0]]  # singular: no density
-    given = residuals(mu, sigma, truth, visible)
-    nll = negative_log_likelihood(*given)
+    given = Residuals.of(mu, sigma, truth, visible)
+    nll = negative_log_likelihood(given)
     gaps = [(j, j) for j in range(5)]
     assert np.argwhere(np.isnan(nll)).tolist() == [list(gap) for gap in gaps]
-    assert np.array_equal(np.isnan(radii(*given)), np.isnan(nll))
-    assert len(whitened(*given)) == N * K - 5
+    assert np.array_equal(np.isnan(given.radii), np.isnan(nll))
+    assert len(given.whitened) == N * K - 5
     nothing = np.full((2, 68, 2), np.nan)
     sigma = np.tile(np.eye(2), (2, 68, 1, 1))
-    nobody = residuals(nothing, sigma, nothing)
-    assert np.isnan(negative_log_likelihood(*nobody)).all()
-    assert np.isnan(whitened_kl(whitened(*nobody)))
-    assert np.isnan(coverage_curve(radii(*nobody)).value)
-    assert np.isnan(residual_bins(*nobody)["xx"].value)
+    nobody = Residuals.of(nothing, sigma, nothing)
+    assert np.isnan(negative_log_likelihood(nobody)).all()
+    assert np.isnan(whitened_kl(nobody))
+    assert np.isnan(coverage_curve(nobody).value)
+    assert np.isnan(residual_bins(nobody)["xx"].value)
 
 
 def test_spread_and_smallest_deviation(scene):

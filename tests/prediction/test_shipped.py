@@ -18,7 +18,6 @@ from luvli.calibration.covariance import coverage_by_level
 from luvli.data.record import FaceRecord
 from luvli.evaluation import LabelledFaces, nme
 from luvli.evaluation.evaluate_model import predict_records
-from luvli.evaluation.uncertainty import radii
 from luvli.models import FOLDER, model_names, read_card
 from luvli.network import load_model
 from luvli.prediction.predictor import Predictor, load
@@ -113,7 +112,7 @@ def test_ellipses_hold_as_many_labels_as_they_say(
     for name, labelled in faces.items():
         found = labelled[~labelled.failed]
         assert found.likelihood == shipped.info.likelihood
-        held[name] = list(coverage_by_level(radii(*found.residuals), found.likelihood).values())
+        held[name] = list(coverage_by_level(found.residuals.radii, found.likelihood).values())
     average = np.mean(list(held.values()), axis=0)
     assert (average > np.array([0.5, 0.8, 0.95]) - 0.04).all(), average
     assert average[2] == pytest.approx(0.95, abs=0.04)

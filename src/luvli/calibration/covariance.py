@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from luvli.arrays import Bools, Floats
 from luvli.errors import require
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.uncertainty import LikelihoodName, radii
 from luvli.likelihood import STUDENT, family
 from luvli.likelihood.covariance import half_log_determinant, to_cholesky
 from luvli.network.calibration import Calibration
@@ -54,19 +53,20 @@ def fit_covariance(faces: LabelledFaces) -> Calibration:
     >>> bool(np.allclose(fit_covariance(faces).scale, 9, rtol=0.1))
     True
     """
-    residual, spread = faces.residuals
+    residuals = faces.residuals
     groups = landmark_groups(faces.faces.markup, faces.landmarks)
     masks = source_masks(faces)
     pixels = PIXEL_DEVIATIONS if len(masks) > 1 else PIXEL_DEVIATIONS[:1]
     covered = np.nan_to_num(faces.faces.occlusion)
 
     def covariance_with(pixel: float, amount: float) -> Floats:
-        return spread * np.exp(amount * covered)[..., None, None] + pixel**2 * np.eye(2)
+        grown = residuals.covariance * np.exp(amount * covered)[..., None, None]
+        return grown + pixel**2 * np.eye(2)
 
     def radius_with(pixel: float, amount: float) -> Floats:
-        return radii(residual, covariance_with(pixel, amount))
+        return residuals._replace(covariance=covariance_with(pixel, amount)).radii
 
-    def best_pixel(amount: float, name: LikelihoodName) -> float:
+    def best_pixel(amount: float, name: str) -> float:
         def gap(pixel: float) -> float:
             radius = radius_with(pixel, amount)
             return _largest_gap(
@@ -97,22 +97,22 @@ def fit_covariance(faces: LabelledFaces) -> Calibration:
         occlusion=amount,
         likelihood=name,
         faces=len(faces),
-        before=coverage_by_level(radii(residual, spread), faces.likelihood),
+        before=coverage_by_level(residuals.radii, faces.likelihood),
         after=coverage_by_level(radius / np.exp(log_factor), name),
     )
 
 
-def _largest_gap(radius: Floats, masks: Sequence[Bools], name: LikelihoodName) -> float:
+def _largest_gap(radius: Floats, masks: Sequence[Bools], name: str) -> float:
     """Largest difference of coverage from its level, over sources and levels."""
     held = [list(coverage_by_level(radius[mask], name).values()) for mask in masks]
     return float(np.abs(np.array(held) - LEVELS).max())
 
 
-def _best_distribution(radius: Floats, groups: Groups, likelihood: LikelihoodName) -> str:
+def _best_distribution(radius: Floats, groups: Groups, likelihood: str) -> str:
     """The distribution that distances (n, k) follow best, each with factors of its own."""
     stats = require("scipy.stats", "calibrate")
 
-    def distance(name: LikelihoodName) -> float:
+    def distance(name: str) -> float:
         scaled = radius / np.exp(_landmark_factors(radius, groups, name))
         inside = family(name).radius_probability(scaled[np.isfinite(scaled)])
         return float(stats.kstest(inside, "uniform").statistic)
@@ -122,7 +122,7 @@ def _best_distribution(radius: Floats, groups: Groups, likelihood: LikelihoodNam
     return best if students[best] < distance(likelihood) - MIN_GAIN else likelihood
 
 
-def _landmark_factors(radius: Floats, groups: Groups, likelihood: LikelihoodName) -> Floats:
+def _landmark_factors(radius: Floats, groups: Groups, likelihood: str) -> Floats:
     """(k,) logs of the lengths by which distances (n, k) are divided."""
     limits = np.asarray(family(likelihood).radius_quantile(np.asarray(LEVELS)))
 
@@ -151,11 +151,11 @@ def _log_factor(values: Floats, limits: Floats) -> float:
 
 
 def coverage_by_level(
-    radius: ArrayLike, likelihood: LikelihoodName = "laplace", levels: Sequence[float] = LEVELS
+    radius: ArrayLike, likelihood: str = "laplace", levels: Sequence[float] = LEVELS
 ) -> dict[str, float]:
     """Share of the labels inside the ellipses that should hold each level.
 
-    `radius` are Mahalanobis distances (`luvli.evaluation.uncertainty.radii`); NaN does not count.
+    `radius` are Mahalanobis distances; NaN does not count.
     """
     values = np.asarray(radius, dtype=np.float64)
     values = values[np.isfinite(values)]

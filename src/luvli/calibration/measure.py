@@ -18,7 +18,6 @@ from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.uncertainty import radii
 from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.read import read_image
@@ -148,7 +147,7 @@ def is_plain(faces: LabelledFaces) -> Bools:
 
 def label_radii(faces: LabelledFaces) -> Floats:
     """(n, k) Mahalanobis distances of the labels; NaN where a landmark is not visible."""
-    return radii(*faces.residuals)
+    return faces.residuals.radii
 
 
 def calibrated(faces: Faces, calibration: Calibration) -> Faces:

@@ -16,7 +16,6 @@ from luvli.evaluation.bootstrap import Interval, PairedDifference, paired_bootst
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Columns, Evaluation, finite, metric_values
 from luvli.evaluation.page import write_page
-from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, Metric, quoted
 from luvli.evaluation.report import pictures
 from luvli.evaluation.report_file import read_parquet
@@ -141,11 +140,10 @@ def write_comparison(
     folder: PathLike, reports: Sequence[StoredReport], name: str = "compare"
 ) -> None:
     """`compare.html`, `compare.md` and `compare.json` in `folder`, or of another `name`."""
-    options = PlotOptions(cutoff=10.0)
     sets = [report.faces for report in reports]
-    images = pictures(["ced"], sets, options)
+    images = pictures(["ced"], sets)
     if with_spread := [faces for faces in sets if faces.covariance is not None]:
-        images += pictures(["coverage", "risk-coverage", "rank"], with_spread, options)
+        images += pictures(["coverage", "risk-coverage", "rank"], with_spread)
     tables = comparison_tables(reports)
     write_page(folder, name, name.capitalize(), [*tables, *images])
     content = json.dumps(comparison_json(reports), indent=1)

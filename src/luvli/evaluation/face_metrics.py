@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import require
 from luvli.evaluation import accuracy, selective, uncertainty, visibility
-from luvli.evaluation.accuracy import Curve, NotMeasured
+from luvli.evaluation.accuracy import NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.likelihood import covariance as algebra
-from luvli.likelihood import family
 
 GROUPINGS = ("landmark", "part of the face", "visibility class", "face size")
 """what metrics of landmarks can be sorted by"""
@@ -50,54 +47,29 @@ def masks(faces: LabelledFaces, by: str) -> dict[str, Bools]:
 # --- uncertainty -------------------------------------------------------------------------
 
 
-def face_radii(faces: LabelledFaces) -> Floats:
-    """(n, k) Mahalanobis distances of the labels; NaN where unusable."""
-    return uncertainty.radii(*faces.residuals)
-
-
-def inside(faces: LabelledFaces, level: float = 0.9) -> Floats:
-    """(n, k) 100 where the label lies inside the ellipse of this probability, NaN if unusable."""
-    radius = face_radii(faces)
-    limit = float(family(faces.likelihood).radius_quantile(level))
-    return np.where(np.isnan(radius), np.nan, (radius <= limit) * 100.0)
-
-
-def nll(faces: LabelledFaces, scale: Floats | None, constant: bool = True) -> Floats:
-    """(n, k) nats of the labels, for coordinates in units of `scale` (n,)."""
-    return uncertainty.negative_log_likelihood(
-        *faces.residuals, faces.likelihood, scale=scale, constant=constant
-    )
-
-
 def published_nll(faces: LabelledFaces) -> Floats:
     """(n, k) in the paper's heat-map pixels, without log 2 pi."""
     if faces.paper_heatmap_pixel is None:
         raise NotMeasured("the crops of the paper are not known.")
-    return nll(faces, faces.paper_heatmap_pixel, constant=False)
-
-
-def face_residual_bins(
-    faces: LabelledFaces, per_bin: int = 734, published: bool = False
-) -> dict[str, Curve]:
-    """Figure 4: see `uncertainty.residual_bins`; lengths in box sizes."""
-    return uncertainty.residual_bins(
-        *faces.residuals, scale=faces.box_size, per_bin=per_bin, published=published
+    return uncertainty.negative_log_likelihood(
+        faces.residuals, faces.paper_heatmap_pixel, constant=False
     )
 
 
 def binned_pearson(faces: LabelledFaces, per_bin: int, published: bool = False) -> dict[str, float]:
-    """Pearson's correlations of Figure 4, by the entry of the covariance."""
-    return {k: bins.value for k, bins in face_residual_bins(faces, per_bin, published).items()}
+    """Pearson's correlations of Figure 4, in box sizes, by the entry of the covariance."""
+    bins = uncertainty.residual_bins(faces.residuals, faces.box_size, per_bin, published)
+    return {entry: curve.value for entry, curve in bins.items()}
 
 
-def score(faces: LabelledFaces, function: Callable[..., Floats]) -> Floats:
-    """(n, k) a score of `distribution_scores` in percent of the box."""
-    return function(*faces.residuals, faces.likelihood) / faces.box_size[:, None] * 100.0
+def in_percent(faces: LabelledFaces, values: Floats) -> Floats:
+    """Lengths (n, k) in pixels in percent of the box."""
+    return values / faces.box_size[:, None] * 100.0
 
 
 def lengths(faces: LabelledFaces) -> Floats:
     """(n, k) |Sigma|^(1/4) of usable landmarks in percent of the box."""
-    return np.asarray(algebra.spread(faces.residuals[1]) / faces.box_size[:, None] * 100)
+    return in_percent(faces, np.asarray(algebra.spread(faces.residuals.covariance)))
 
 
 def error_correlation(faces: LabelledFaces) -> float:

@@ -8,7 +8,7 @@ labelled[labelled.subsets["challenge"]]    # another LabelledFaces
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from luvli.data.sets import SETS
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, uncertainty
 from luvli.evaluation.accuracy import NotMeasured
-from luvli.faces import FaceLandmarks, Faces, RegionRadii
+from luvli.faces import Faces
 from luvli.files import PathLike, is_there
 from luvli.likelihood import covariance as algebra
 from luvli.markup import Markup, get_markup, is_markup, markup_by_size
@@ -213,15 +213,14 @@ class LabelledFaces:
         return np.where(np.isnan(self.points[..., 0]), np.nan, self.faces.visibility)
 
     @property
-    def residuals(self) -> tuple[Floats, Floats]:
-        """Label minus prediction (n, k, 2) and covariance (n, k, 2, 2), NaN where not usable: what
-        every measure of uncertainty takes (`luvli.evaluation.uncertainty.residuals`)."""
-        gap, spread = uncertainty.residuals(
-            self.points, self.needed("covariance"), self.labels, self.visible
+    def residuals(self) -> uncertainty.Residuals:
+        """What every measure of uncertainty takes."""
+        found = uncertainty.Residuals.of(
+            self.points, self.needed("covariance"), self.labels, self.visible, self.likelihood
         )
-        if np.isnan(gap).all():
+        if np.isnan(found.gap).all():
             raise NotMeasured(f"{self.method} has no visible landmark with a prediction.")
-        return gap, spread
+        return found
 
     def needed(self, name: str) -> Floats:
         """Predicted covariance or visibility; raises `NotMeasured` where there is none."""
@@ -312,30 +311,6 @@ def predicted_faces(
         covariance_trained=covariance is not None,
         visibility_trained=visibility is not None,
     ).check()
-
-
-def faces_at(faces: Faces, rows: NDArray[np.intp]) -> Faces:
-    """The faces of these rows, in this order; for -1 a face without locations."""
-    missing = rows < 0
-    if not len(faces):
-        faces = Faces.stack([FaceLandmarks.empty(faces.markup)])
-    chosen = faces[np.where(missing, 0, rows)]
-
-    def with_gaps(values: NDArray[Any]) -> NDArray[Any]:
-        nothing: Any = {"b": False, "i": -1}.get(values.dtype.kind, np.nan)
-        values = values.copy()
-        values[missing] = nothing
-        return values
-
-    arrays = {item.name: getattr(chosen, item.name) for item in fields(chosen)}
-    changes: dict[str, Any] = {
-        name: with_gaps(values) for name, values in arrays.items() if isinstance(values, np.ndarray)
-    }
-    changes["visibility"][missing] = changes["scores"][missing] = 0.0
-    if chosen.regions is not None:
-        levels, radii, joint = chosen.regions
-        changes["regions"] = RegionRadii(levels, with_gaps(radii), with_gaps(joint))
-    return replace(chosen, **changes)
 
 
 def paper_pixels(records: Sequence[FaceRecord], dataset: str = "") -> Floats:

@@ -21,7 +21,7 @@ from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, brief, require
 from luvli.evaluation.accuracy import known_mean, nme, normalizers
-from luvli.evaluation.labelled_faces import LabelledFaces, faces_at, predicted_faces
+from luvli.evaluation.labelled_faces import LabelledFaces, predicted_faces
 from luvli.evaluation.prediction_files import FaceFile, read_predictions, read_truth, unique_names
 from luvli.evaluation.report_file import read_parquet
 from luvli.files import PathLike
@@ -121,30 +121,33 @@ def match_faces(
         )
     index, notes = match_rows(guess, labels, by_order)
 
-    def stacked(values: Sequence[Any]) -> Any:
-        return None if any(value is None for value in values) else np.array(values, np.float64)
+    def by_label(values: Sequence[Any]) -> Any:
+        """Numbers of the predictions by rows of the labels, NaN where a label has no prediction;
+        None where a prediction does not have them."""
+        if any(value is None for value in values):
+            return None
+        numbers = np.array(values, dtype=np.float64)[index]
+        numbers[index < 0] = np.nan
+        return numbers
 
-    def by_label(words: Sequence[str]) -> list[str]:
-        """Words of the predictions by rows of the labels; none where a label has no prediction."""
+    def words_by_label(words: Sequence[str]) -> list[str]:
         return [words[i] if i >= 0 else "" for i in index] if words else []
 
     stored = {str(r.attributes.get("likelihood") or "") for r in guess.records}
     likelihood = about.pop("likelihood", "") or (stored.pop() if len(stored) == 1 else "")
     predicted = predicted_faces(
-        guess.points,
-        stacked([record.covariance for record in guess.records]),
-        stacked([record.visibility_probability for record in guess.records]),
+        by_label(guess.points),
+        by_label([record.covariance for record in guess.records]),
+        by_label([record.visibility_probability for record in guess.records]),
         about.pop("markup", labels.records[0].markup),
         likelihood or "laplace",
     )
-    pixels = stacked([record.attributes.get("paper_pixel") for record in guess.records])
-    if pixels is not None:
-        about["paper_pixel"] = np.where(index < 0, np.nan, pixels[index])
     faces = LabelledFaces.from_records(
         labels.records,
-        faces_at(predicted, index),
-        names=_display_names(labels) or by_label(_display_names(guess)),
-        images=labels.images or by_label(guess.images),
+        predicted,
+        names=_display_names(labels) or words_by_label(_display_names(guess)),
+        images=labels.images or words_by_label(guess.images),
+        paper_pixel=by_label([record.attributes.get("paper_pixel") for record in guess.records]),
         **about,
     )
     said = (*guess.notes, *labels.notes, *notes, *origin_notes(faces.points, faces.labels))
@@ -230,11 +233,8 @@ def _by_name(
     index = np.full(len(wanted), -1, dtype=np.intp)
     rows, held = _rows_of(wanted), _rows_of(there)
     for name in rows.keys() & held.keys():
-        if len(rows[name]) == len(held[name]) == 1:
-            index[rows[name]] = held[name]
-        else:
-            near = _nearest(labels.points[rows[name]], guess.points[held[name]])
-            index[rows[name]] = np.where(near < 0, -1, np.array(held[name])[near])
+        near = _nearest(labels.points[rows[name]], guess.points[held[name]])
+        index[rows[name]] = np.append(held[name], -1)[near]
     missing = np.flatnonzero(index < 0)
     unused = len(there) - int((index >= 0).sum())
     notes = []
@@ -256,7 +256,10 @@ def _rows_of(names: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _nearest(labels: Floats, guesses: Floats) -> Indices:
-    """Faces of one image: each label its own prediction, the nearest ones of all together."""
+    """Faces of one image: each label its own prediction, the nearest ones of all together; -1 for
+    none."""
+    if len(labels) == len(guesses) == 1:
+        return np.zeros(1, dtype=np.intp)
     optimize = require("scipy.optimize", "evaluate")
     gap = np.linalg.norm(labels[:, None] - guesses[None], axis=3)
     size = normalizers(labels, "box")
@@ -269,8 +272,8 @@ def _nearest(labels: Floats, guesses: Floats) -> Indices:
 
 def _keys(side: FaceFile) -> list[tuple[str, ...]]:
     """What the faces may be called, () where that is not known of all."""
-    parts = [_last_parts(side, count) for count in (3, 2, 1)]
-    return [side.names, side.images, *parts, side.image_ids]
+    parts = [_last_parts(side, count) for count in (99, 3, 2, 1)]
+    return [side.names, *parts, side.image_ids]
 
 
 def _last_parts(side: FaceFile, count: int) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import NotMeasured, known_mean, with_failures
 from luvli.evaluation.labelled_faces import LabelledFaces
@@ -39,9 +40,13 @@ TRUTH, PREDICTED, ELLIPSE, COVERED = "#00e63d", "#ffd400", "#1e66ff", "#ff2a2a"
 """the paper's colours: green labels, yellow predictions, blue ellipses, red occluded"""
 
 
-def spaced(total: int, wanted: int) -> list[int]:
-    """`wanted` numbers below `total`, evenly spaced."""
-    return sorted({int(i) for i in np.linspace(0, total - 1, min(wanted, total))})
+SHOWN = 8
+"""faces, where single ones are shown"""
+
+
+def spaced(total: int) -> list[int]:
+    """At most `SHOWN` numbers below `total`, evenly spaced."""
+    return sorted({int(i) for i in np.linspace(0, total - 1, min(SHOWN, total))})
 
 
 def with_images(
@@ -58,25 +63,43 @@ def with_images(
             places[i] = present[0]
     if not places:
         raise InputError("no image of these faces was found: name their folder with --images.")
-    chosen = [list(places)[i] for i in spaced(len(places), options.count)]
+    chosen = [list(places)[i] for i in spaced(len(places))]
     return faces[chosen], [read_image(places[i]) for i in chosen]
 
 
-def plot_faces(labelled: LabelledFaces, options: PlotOptions, columns: int = 4) -> Figure:
+@contextmanager
+def _on_images(
+    faces: LabelledFaces, images: Sequence[ImageArray], columns: int, beside: int, side: float
+) -> Iterator[tuple[Figure, list[list[Any]]]]:
+    """A figure with so many faces in a row, each with an axis that shows the image around its
+    landmarks, and `beside` empty ones next to that."""
+    rows, each = -(-len(images) // columns), 1 + beside
+    with new_figure(rows, each * min(columns, len(images)), (side, side)) as (figure, axes):
+        for axis in axes:
+            axis.axis("off")
+        cells = [list(axes[each * i : each * (i + 1)]) for i in range(len(images))]
+        for i, (image, (axis, *_)) in enumerate(zip(images, cells, strict=True)):
+            axis.imshow(image)
+            points = np.concatenate([faces.points[i], faces.labels[i]])
+            located = points[np.isfinite(points).all(axis=1)]
+            if len(located):
+                low, high = located.min(axis=0), located.max(axis=0)
+                (x, y), reach = (low + high) / 2, 0.7 * float((high - low).max())
+                axis.set(xlim=(x - reach, x + reach), ylim=(y + reach, y - reach))
+        yield figure, cells
+
+
+def plot_faces(labelled: LabelledFaces, options: PlotOptions) -> Figure:
     """Figures 1 and 10: labels green, predictions yellow, ellipses of Mahalanobis distance 1.
 
     Predicted visibility is the opacity of a landmark: those surely hidden are not drawn.
     """
     faces, images = with_images(labelled, options)
-    rows = -(-len(images) // columns)
-    with new_figure(rows, min(columns, len(images)), (2.8, 2.8)) as (figure, axes):
-        for axis in axes:
-            axis.axis("off")
-        for i, (axis, image) in enumerate(zip(axes, images, strict=False)):
+    with _on_images(faces, images, 4, 0, 2.8) as (figure, cells):
+        for i, (axis,) in enumerate(cells):
             known = np.isfinite(faces.points[i]).all(axis=1)
-            points, label = faces.points[i][known], faces.labels[i]
-            _show(axis, image, np.concatenate([points, label]))
-            axis.scatter(*label.T, s=8, color=TRUTH, linewidth=0)
+            points = faces.points[i][known]
+            axis.scatter(*faces.labels[i].T, s=8, color=TRUTH, linewidth=0)
             if not known.any():
                 continue
             alpha = 1.0 if faces.visibility is None else faces.visibility[i][known]
@@ -86,7 +109,7 @@ def plot_faces(labelled: LabelledFaces, options: PlotOptions, columns: int = 4) 
     return figure
 
 
-def plot_labels(labelled: LabelledFaces, options: PlotOptions, pairs: int = 3) -> Figure:
+def plot_labels(labelled: LabelledFaces, options: PlotOptions) -> Figure:
     """Figures 3 and 11: labels by visibility class, with a face schematic beside each image.
 
     Unoccluded green, externally occluded red; self-occluded landmarks, which have no place in
@@ -94,14 +117,9 @@ def plot_labels(labelled: LabelledFaces, options: PlotOptions, pairs: int = 3) -
     """
     faces, images = with_images(labelled, options)
     drawn = _markup(faces).schematic
-    rows = -(-len(images) // pairs)
-    with new_figure(rows, 2 * min(pairs, len(images)), (2.2, 2.5)) as (figure, axes):
-        for axis in axes:
-            axis.axis("off")
-        for i, image in enumerate(images):
-            photo, drawing = axes[2 * i], axes[2 * i + 1]
+    with _on_images(faces, images, 3, 1, 2.3) as (figure, cells):
+        for i, (photo, drawing) in enumerate(cells):
             classes = faces.label_visibility[i]
-            _show(photo, image, faces.labels[i])
             for kind, shade in ((1, TRUTH), (2, COVERED)):
                 photo.scatter(*faces.labels[i][classes == kind].T, s=7, color=shade, linewidth=0)
                 drawing.scatter(*drawn[classes == kind].T, s=9, color=shade, linewidth=0)
@@ -112,16 +130,6 @@ def plot_labels(labelled: LabelledFaces, options: PlotOptions, pairs: int = 3) -
             "green: visible; red: covered by something; black circle: hidden by the head"
         )
     return figure
-
-
-def _show(axis: Any, image: ImageArray, points: Floats) -> None:
-    """The image around the points, with a margin of a fifth of the face."""
-    axis.imshow(image)
-    located = points[np.isfinite(points).all(axis=1)]
-    if len(located):
-        low, high = located.min(axis=0), located.max(axis=0)
-        (x, y), reach = (low + high) / 2, 0.7 * float((high - low).max())
-        axis.set(xlim=(x - reach, x + reach), ylim=(y + reach, y - reach))
 
 
 # --- a drawn face ------------------------------------------------------------------------
@@ -161,7 +169,7 @@ def plot_individual_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figu
     points, spread = normalized_faces(*predicted)
     mean, covariance, count = mean_ellipses(*predicted)
     outer = [j for part in ("jaw", "brows") for j in chosen.groups.get(part, ())]
-    single = spaced(len(points), options.count)
+    single = spaced(len(points))
     with new_figure(size=(5.2, 5.2)) as (figure, (axis,)):
         shown = [
             draw_ellipses(axis, points[i, outer], spread[i, outer], 2.0, colour(1 + n % 5), 0.8)

@@ -44,12 +44,9 @@ PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
 class PlotOptions:
     """What can be chosen about a figure."""
 
-    cutoff: float = 7.0
     per_bin: int = 734
     published: bool = False
     """bins of figure 4, and a face's uncertainty in figure 6, as in the published code"""
-    count: int = 8
-    """faces to show where single ones are shown"""
     annotators: Path | None = None
     """file of several people's labels (`luvli.evaluation.annotators`), for the figure human"""
     images: Path | None = None

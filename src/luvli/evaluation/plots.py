@@ -1,12 +1,12 @@
 """The figures of the paper and a few more, by name: `PLOTS` has a line for each.
 
-A plot is a function of `PlotOptions` and of `LabelledFaces`, or of a list of them if `several`
-methods can stand in one figure. What cannot be drawn of the faces raises `NotMeasured`.
+A plot is a function of `LabelledFaces` and `PlotOptions`; one that shows `several` methods as
+curves takes a list of faces. What cannot be drawn of the faces raises `NotMeasured`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation import accuracy, annotators, plot_faces, selective, uncertainty
-from luvli.evaluation import face_metrics as measure
 from luvli.evaluation.accuracy import Curve, NotMeasured
+from luvli.evaluation.face_metrics import face_spread
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.plot_style import (
     BLUE,
@@ -29,7 +29,7 @@ from luvli.evaluation.plot_style import (
     plain,
 )
 from luvli.evaluation.table import numbered
-from luvli.likelihood import density_name, family
+from luvli.likelihood import density_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,6 +38,8 @@ SHOWN = 20_000
 """dots in the scatter of whitened labels, at most"""
 REACH = 6.0
 """standard deviations that it shows"""
+CED_END = 10.0
+"""percent: where the cumulative error distribution ends"""
 
 
 @dataclass(frozen=True)
@@ -80,88 +82,73 @@ def plot_name(name: str) -> str:
 # --- curves of one or several methods ----------------------------------------------------
 
 
-def _lines(curves: Mapping[str, Curve], style: str = "-", **axis_options: Any) -> Figure:
-    """A line for each curve. `axis_options` are for the axis, a `drawstyle` for the lines."""
-    drawstyle = axis_options.pop("drawstyle", "default")
-    with new_figure() as (figure, (axis,)):
-        for i, (name, curve) in enumerate(curves.items()):
-            line = {"color": colour(i), "label": name, "drawstyle": drawstyle, "markersize": 4}
-            axis.plot(curve.x, curve.y, style, **line)
-        axis.set(**{"ylim": (0, None), "xlim": (0, None)} | axis_options)
-        if len(curves) > 1 or ":" in "".join(curves):
-            axis.legend(loc="best")
-    return figure
+def curves(
+    title: str,
+    curve_of: Callable[[LabelledFaces, PlotOptions], tuple[str, Curve]],
+    style: str = "-",
+    drawstyle: Any = "default",
+    numbers: tuple[int, ...] = (),
+    **axis_options: Any,
+) -> Plot:
+    """A line for each method. `curve_of` gives what the legend says of a method, and the curve."""
+
+    def draw(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
+        with new_figure() as (figure, (axis,)):
+            for i, faces in enumerate(sets):
+                words, curve = curve_of(faces, options)
+                label = ": ".join(filter(None, [faces.method, words]))
+                line = {"color": colour(i), "drawstyle": drawstyle, "markersize": 4}
+                axis.plot(curve.x, curve.y, style, label=label, **line)
+            axis.set(**{"ylim": (0, None), "xlim": (0, None)} | axis_options)
+            if len(sets) > 1 or words:
+                axis.legend(loc="best")
+            if "aspect" in axis_options:
+                axis.axline((0, 0), (100, 100), color="black", linewidth=1, zorder=1)
+                corner_text(axis, "below the line:\nellipses too small", y=0.17)
+        return figure
+
+    return Plot(title, draw, numbers, several=True)
 
 
-def _ced(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
-    curves = {}
-    for faces in sets:
-        if not faces.visible.any():
-            raise NotMeasured(f"{faces.method} has no visible label.")
-        curve = accuracy.ced(faces.nme())
-        end = max(options.cutoff, curve.x[-1])
-        y = np.append(curve.y, curve.y[-1]) * 100
-        curves[faces.method] = Curve(np.append(curve.x, end), y)
-    return _lines(
-        curves, drawstyle="steps-post", xlim=(0, options.cutoff), ylim=(0, 100),
-        xlabel=ERRORS, ylabel="faces with at most this error (%)",
-    )  # fmt: skip
+def _ced(faces: LabelledFaces, options: PlotOptions) -> tuple[str, Curve]:
+    if not faces.visible.any():
+        raise NotMeasured(f"{faces.method} has no visible label.")
+    x, y, *_ = accuracy.ced(faces.nme())
+    return "", Curve(np.append(x, max(CED_END, x[-1])), np.append(y, y[-1]) * 100)
 
 
 def _uncertainty(faces: LabelledFaces, options: PlotOptions) -> Floats:
     """(n,) of figure 6: `face_spread`; as published the plain mean of |Sigma|^(1/2) over the
     landmarks, in pixels of the paper's crop where known."""
     if not options.published:
-        return measure.face_spread(faces)
+        return face_spread(faces)
     unit = 1.0 if faces.paper_pixel is None else faces.paper_pixel**2
     return np.asarray(uncertainty.spread_root(faces.needed("covariance")).mean(axis=1) / unit)
 
 
-def _rank(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
-    curves = {
-        faces.method: selective.nme_by_rank(faces.nme(), _uncertainty(faces, options))
-        for faces in sets
-    }
-    return _lines(
-        curves, "o-", xlabel="rank of predicted uncertainty, most certain first",
-        ylabel=f"average {ERRORS}",
-    )  # fmt: skip
+def _rank(faces: LabelledFaces, options: PlotOptions) -> tuple[str, Curve]:
+    return "", selective.nme_by_rank(faces.nme(), _uncertainty(faces, options))
 
 
-def _risk(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
-    curves = {}
-    for faces in sets:
-        risk = faces.nme()
-        curve = selective.risk_coverage(risk, _uncertainty(faces, options))
-        best = selective.risk_coverage(risk, risk).value
-        name = f"{faces.method}: AURC {curve.value:.2f}, best {best:.2f}"
-        curves[name] = Curve(curve.x * 100, curve.y)
-    return _lines(
-        curves, xlim=(0, 100), xlabel="predictions kept, most certain first (%)",
-        ylabel=f"mean {ERRORS}",
-    )  # fmt: skip
+def _risk(faces: LabelledFaces, options: PlotOptions) -> tuple[str, Curve]:
+    risk = faces.nme()
+    curve = selective.risk_coverage(risk, _uncertainty(faces, options))
+    best = selective.risk_coverage(risk, risk).value
+    return f"AURC {curve.value:.2f}, best {best:.2f}", Curve(curve.x * 100, curve.y)
 
 
-def _coverage(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
-    curves = {}
-    for faces in sets:
-        curve = uncertainty.coverage_curve(measure.face_radii(faces), faces.likelihood)
-        name = f"{faces.method}: calibration error {curve.value:.3f}"
-        curves[name] = Curve(curve.x * 100, curve.y * 100)
-    figure = _lines(
-        curves, xlim=(0, 100), ylim=(0, 100), aspect="equal",
-        xlabel="probability of the ellipse (%)", ylabel="labels inside (%)",
-    )  # fmt: skip
-    figure.axes[0].axline((0, 0), (100, 100), color="black", linewidth=1, zorder=1)
-    corner_text(figure.axes[0], "below the line:\nellipses too small", y=0.17)
-    return figure
+def _coverage(faces: LabelledFaces, options: PlotOptions) -> tuple[str, Curve]:
+    curve = uncertainty.coverage_curve(faces.residuals)
+    return f"calibration error {curve.value:.3f}", Curve(curve.x * 100, curve.y * 100)
 
 
 # --- one method --------------------------------------------------------------------------
 
 
 def _residuals(faces: LabelledFaces, options: PlotOptions) -> Figure:
-    bins = measure.face_residual_bins(faces, options.per_bin, options.published)
+    bins = uncertainty.residual_bins(
+        faces.residuals, faces.box_size, options.per_bin, options.published
+    )
     titles = ("variance of x", "variance of y", "covariance of x, y")
     with new_figure(1, 3, (3.7, 3.5)) as (figure, axes):
         for axis, title, (entry, curve) in zip(axes, titles, bins.items(), strict=True):
@@ -209,9 +196,10 @@ def _smallest(faces: LabelledFaces, options: PlotOptions) -> Figure:
 
 def _whitened(faces: LabelledFaces, options: PlotOptions) -> Figure:
     """Whitened labels, and their marginals over those of the standard density."""
-    z = uncertainty.whitened(*faces.residuals)
+    residuals = faces.residuals
+    z = residuals.whitened
     x, edges = np.linspace(-REACH, REACH, 401), np.linspace(-REACH, REACH, 97)
-    marginal = family(faces.likelihood).standard_marginal(x)
+    marginal = residuals.density.standard_marginal(x)
     weights = np.full(len(z), 1 / (len(z) * (edges[1] - edges[0])))
     ratios = {"width_ratios": [4, 1.3], "height_ratios": [1.3, 4]}
     with new_figure(2, 2, (2.7, 2.7), gridspec_kw=ratios) as (figure, axes):
@@ -235,34 +223,49 @@ def _whitened(faces: LabelledFaces, options: PlotOptions) -> Figure:
         corner.legend(*top.get_legend_handles_labels(), loc="center", handlelength=1.2)
         outside = float(np.mean(np.abs(z).max(axis=1) > REACH))
         figure.suptitle(
-            f"KL divergence {uncertainty.whitened_kl(z, faces.likelihood):.4f} nats; "
+            f"KL divergence {uncertainty.whitened_kl(residuals):.4f} nats; "
             f"{len(z):,} landmarks, {outside * 100:.1f} % outside"
         )
     return figure
 
 
+def _human(faces: LabelledFaces, options: PlotOptions) -> Figure:
+    return annotators.plot_human(annotators.comparison(faces, options.annotators))
+
+
+def _overview(*_: Any) -> Figure:
+    return plot_faces.plot_overview()
+
+
 PLOTS: dict[str, Plot] = {
-    "ced": Plot("Cumulative error distribution", _ced, several=True),
+    "ced": curves(
+        "Cumulative error distribution", _ced, drawstyle="steps-post", xlim=(0, CED_END),
+        ylim=(0, 100), xlabel=ERRORS, ylabel="faces with at most this error (%)",
+    ),
     "landmarks": Plot("Mean error of each landmark", plot_faces.plot_landmarks),
     "residuals": Plot("Squared residuals against covariance", _residuals, (4,)),
     "whitened": Plot("Whitened labels and the standard density", _whitened, (7,)),
-    "coverage": Plot("Labels inside the p-ellipse", _coverage, several=True),
+    "coverage": curves(
+        "Labels inside the p-ellipse", _coverage, xlim=(0, 100), ylim=(0, 100), aspect="equal",
+        xlabel="probability of the ellipse (%)", ylabel="labels inside (%)",
+    ),
     "smallest-eigenvalue": Plot("Short half-axes of the ellipses", _smallest, (5,)),
-    "rank": Plot("Average NME against rank of uncertainty", _rank, (6,), several=True),
-    "risk-coverage": Plot("Mean error of the most certain faces", _risk, several=True),
+    "rank": curves(
+        "Average NME against rank of uncertainty", _rank, "o-", numbers=(6,),
+        xlabel="rank of predicted uncertainty, most certain first", ylabel=f"average {ERRORS}",
+    ),
+    "risk-coverage": curves(
+        "Mean error of the most certain faces", _risk, xlim=(0, 100),
+        xlabel="predictions kept, most certain first (%)", ylabel=f"mean {ERRORS}",
+    ),
     "mean-ellipses": Plot("Mean ellipses of all faces", plot_faces.plot_mean_ellipses, (8,)),
     "individual-ellipses": Plot(
         "Ellipses of single faces over the mean", plot_faces.plot_individual_ellipses, (9,)
     ),
     "human": Plot(
-        "Where people put landmarks, and where the model expects them: needs --annotators",
-        lambda faces, options: annotators.plot_human(
-            annotators.comparison(faces, options.annotators)
-        ),
+        "Where people put landmarks, and where the model expects them: needs --annotators", _human
     ),
     "faces": Plot("Predictions drawn on images", plot_faces.plot_faces, (1, 10)),
-    "overview": Plot(
-        "The method: needs no predictions", lambda *_: plot_faces.plot_overview(), (2,)
-    ),
+    "overview": Plot("The method: needs no predictions", _overview, (2,)),
     "labels": Plot("Labels by visibility class", plot_faces.plot_labels, (3, 11)),
-}
+}  # fmt: skip

@@ -102,7 +102,7 @@ def read_predictions(path: Path) -> tuple[FaceFile, FaceFile | None]:
     if suffix in (".npz", ".npy"):
         return _from_named_arrays(load_arrays(path), path)
     if suffix == ".parquet":
-        return _read_parquet(path), None
+        return _read_parquet(path)
     if suffix not in SUFFIXES:
         raise InputError(
             f"{path} is not npz, npy, csv, tsv, json, xml, txt, mat, parquet or a folder: "
@@ -119,38 +119,28 @@ def read_predictions(path: Path) -> tuple[FaceFile, FaceFile | None]:
 
 def read_truth(path: Path) -> FaceFile:
     """Labels of any format that predictions come in, and of every label format."""
-    if not path.exists():
-        raise unreadable(path)
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        columns, _ = read_columns(path)
-        if "truth" not in columns:
-            raise InputError(f"{path} has no column 'truth': it holds predictions, no labels.")
-        names = {name: columns[name] for name in ("face_id", "image", "markup")}
-        return _from_columns(path, columns["truth"], classes=columns["visibility_class"], **names)
-    if path.is_dir() or suffix in (".npz", ".npy"):
+    if path.is_dir() or path.suffix.lower() in (".npz", ".npy", ".parquet") or not path.exists():
         side, labels = read_predictions(path)
         return labels or side
     return FaceFile(str(path), read_labels(path))
 
 
 def _read_folder(folder: Path) -> tuple[FaceFile, FaceFile | None]:
-    name = str(folder)
     if arrays := sorted(folder.glob("*.npy")):
         return _from_named_arrays({a.stem: load_arrays(a)["points"] for a in arrays}, folder)
     if files := sorted(folder.rglob("*.pts")):
         return _read_pts(files, folder), None
     if next(folder.rglob("*.parquet"), None) is not None:  # of luvli predict --engine ray
-        return _read_parquet(folder), None
-    if tables := sorted(folder.rglob("*.csv")):  # OpenFace writes one for each image
-        records = [(file, record) for file in tables for record in read_csv(file)]
-        images = [r.with_changes(image=r.image or Path(file.stem)) for file, r in records]
-        return FaceFile(name, images), None
-    if labels := sorted(folder.rglob("*.json")):
-        return FaceFile(name, [r for file in labels for r in read_labels(file)]), None
-    raise InputError(
-        f"{folder} holds no .pts (and no .npy, .parquet, .csv, .json) files: check the path."
-    )
+        return _read_parquet(folder)
+    files = sorted(folder.rglob("*.csv")) or sorted(folder.rglob("*.json"))
+    records = [(file, record) for file in files for record in read_labels(file)]
+    if not files:
+        raise InputError(
+            f"{folder} holds no .pts (and no .npy, .parquet, .csv, .json) files: check the path."
+        )
+    # OpenFace writes one table for each image
+    named = [r.with_changes(image=image_name(r) or Path(file.stem)) for file, r in records]
+    return FaceFile(str(folder), named), None
 
 
 def _read_pts(files: Sequence[Path], folder: Path) -> FaceFile:
@@ -167,7 +157,7 @@ def _read_pts(files: Sequence[Path], folder: Path) -> FaceFile:
     return FaceFile(str(folder), records, (note,) if hidden else ())
 
 
-def _read_parquet(path: Path) -> FaceFile:
+def _read_parquet(path: Path) -> tuple[FaceFile, FaceFile | None]:
     columns, _ = read_columns(path)
     frames = columns.get("frame", [None])
     if "image" in columns and None not in frames:  # of a video: its name is that of all frames
@@ -176,7 +166,12 @@ def _read_parquet(path: Path) -> FaceFile:
     for name in ("covariance", "visibility"):
         if False in columns.get(f"{name}_trained", ()):
             columns.pop(name, None)
-    return _from_columns(path, **columns)
+    truth, classes = (columns.pop(name, None) for name in ("truth", "visibility_class"))
+    labels = None
+    if truth is not None:
+        names = {n: columns[n] for n in ("face_id", "image", "markup") if n in columns}
+        labels = _from_columns(path, truth, classes=classes, **names)
+    return _from_columns(path, **columns), labels
 
 
 def _from_named_arrays(

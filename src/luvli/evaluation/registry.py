@@ -26,7 +26,7 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty, visibility
 from luvli.evaluation import face_metrics as measure
-from luvli.evaluation.face_metrics import GROUPINGS, face_radii, visible_and_hidden
+from luvli.evaluation.face_metrics import GROUPINGS, visible_and_hidden
 from luvli.evaluation.labelled_faces import LabelledFaces
 
 NORMALIZERS = {
@@ -104,34 +104,32 @@ _LINES: tuple[Metric, ...] = (
              lambda f: accuracy.with_failures(f.landmark_errors()), by=by)
       for name, by in _BY.items()),
     *(Metric(f"coverage_{p}", f"labels inside the {p} % ellipse", "%",
-             partial(measure.inside, level=p / 100), "Uncertainty")
+             lambda f, p=p: uncertainty.inside(f.residuals, p / 100), "Uncertainty")
       for p in (50, 68, 90, 95)),
     _lower("coverage_error", "calibration error of the ellipses (0 if right)", "",
-           lambda f: uncertainty.coverage_curve(face_radii(f), f.likelihood).value,
-           "Uncertainty", digits=4),
+           lambda f: uncertainty.coverage_curve(f.residuals).value, "Uncertainty", digits=4),
     Metric("coverage_bias", "coverage bias (below 0: ellipses too small)", "",
-           lambda f: uncertainty.coverage_bias(face_radii(f), f.likelihood),
-           "Uncertainty", digits=4),
-    _lower("nll", "NLL, coordinates in box sizes", "nats", lambda f: measure.nll(f, f.box_size),
+           lambda f: uncertainty.coverage_bias(f.residuals), "Uncertainty", digits=4),
+    _lower("nll", "NLL, coordinates in box sizes", "nats",
+           lambda f: uncertainty.negative_log_likelihood(f.residuals, f.box_size),
            **_UNCERTAINTY),
-    _lower("nll_pixel", "NLL, coordinates in pixels", "nats", lambda f: measure.nll(f, None),
-           **_UNCERTAINTY),
+    _lower("nll_pixel", "NLL, coordinates in pixels", "nats",
+           lambda f: uncertainty.negative_log_likelihood(f.residuals), **_UNCERTAINTY),
     _lower("nll_published", "NLL as the paper prints it (heat-map pixels, without log 2π)", "nats",
            measure.published_nll, "Uncertainty"),
     _lower("energy_score", "energy score", "% of the box",
-           lambda f: measure.score(f, distribution_scores.energy_score), **_UNCERTAINTY),
+           lambda f: measure.in_percent(f, distribution_scores.energy_score(f.residuals)),
+           **_UNCERTAINTY),
     _lower("crps", "CRPS, mean of x and y", "% of the box",
-           lambda f: measure.score(f, distribution_scores.crps), **_UNCERTAINTY),
+           lambda f: measure.in_percent(f, distribution_scores.crps(f.residuals)), **_UNCERTAINTY),
     Metric("sharpness", "sharpness |Σ|^¼", "% of the box", measure.lengths, **_UNCERTAINTY),
     _lower("width_90", "radius of regions that hold 90 %", "% of the box",
-           lambda f: distribution_scores.width_at_coverage(face_radii(f), measure.lengths(f)),
+           lambda f: distribution_scores.width_at_coverage(f.residuals.radii, measure.lengths(f)),
            **_UNCERTAINTY),
     _lower("kl", "KL(labels || predicted density), whitened (0 if right)", "nats",
-           lambda f: uncertainty.whitened_kl(uncertainty.whitened(*f.residuals), f.likelihood),
-           "Uncertainty", digits=4),
+           lambda f: uncertainty.whitened_kl(f.residuals), "Uncertainty", digits=4),
     _lower("kl_published", "KL sum as published: KL(density || labels) / bin area", "",
-           lambda f: uncertainty.published_kl(uncertainty.whitened(*f.residuals), f.likelihood),
-           "Uncertainty"),
+           lambda f: uncertainty.published_kl(f.residuals), "Uncertainty"),
     *(_higher(f"pearson_{count}", f"Pearson, {count} landmarks in a bin", "",
               partial(measure.binned_pearson, per_bin=count), "Uncertainty", by="entry of Σ")
       for count in PER_BIN),
@@ -140,8 +138,8 @@ _LINES: tuple[Metric, ...] = (
             by="entry of Σ"),
     _higher("error_correlation", "Spearman, error and |Σ|^¼ of landmarks", "",
             measure.error_correlation, **_UNCERTAINTY),
-    *(Metric(f"coverage_by_{name}", "inside the 90 % ellipse", "%", measure.inside,
-             "Uncertainty", by=by, digits=1)
+    *(Metric(f"coverage_by_{name}", "inside the 90 % ellipse", "%",
+             lambda f: uncertainty.inside(f.residuals), "Uncertainty", by=by, digits=1)
       for name, by in _BY.items()),
     _lower("aurc_face", "AURC of faces", "% of the box", measure.aurc, **_TRUST),
     Metric("aurc_face_best", "AURC of faces, best possible", "% of the box",

@@ -1,13 +1,13 @@
 """Whether predicted covariances fit the errors.
 
-`residuals` takes predictions `predicted` (n, k, 2), `covariance` (n, k, 2, 2), labels `truth`
-(n, k, 2) and `visible` (n, k), and gives what all others start from: label minus prediction
-`gap` (n, k, 2) and `spread` (n, k, 2, 2), NaN where a landmark is invisible, unlabelled or
-unpredicted, or its covariance not positive-definite. Units are those of the coordinates, and are
-divided out where a `scale` (n,) in the same unit is passed.
+Every function takes `Residuals`: labels minus predictions with the predicted covariances, NaN where
+a landmark is invisible, unlabelled or unpredicted, or its covariance not positive-definite. Units
+are those of the coordinates, and are divided out where a `scale` (n,) in the same unit is passed.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,37 +15,66 @@ from numpy.typing import ArrayLike
 from luvli.arrays import Floats
 from luvli.evaluation.accuracy import Curve, NotMeasured, known_mean, measured
 from luvli.image import affine
+from luvli.likelihood import Elliptical, family
 from luvli.likelihood import covariance as algebra
-from luvli.likelihood import family
 from luvli.markup import markup_for
 
-LikelihoodName = str
-"""a name that `luvli.likelihood.family` knows"""
 RINGS, SECTORS = 32, 16
 """of `whitened_kl`: cells of equal probability"""
 
 
-def residuals(
-    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
-) -> tuple[Floats, Floats]:
-    """Label minus prediction (n, k, 2) and covariance (n, k, 2, 2); NaN where not usable."""
-    gap = np.asarray(truth, dtype=np.float64) - np.asarray(predicted, dtype=np.float64)
-    spread = np.asarray(covariance, dtype=np.float64)
-    usable = measured(truth, visible) & np.isfinite(gap).all(axis=-1)
-    usable &= algebra.is_covariance(spread)
-    return (
-        np.where(usable[..., None], gap, np.nan),
-        np.where(usable[..., None, None], spread, np.nan),
-    )
+class Residuals(NamedTuple):
+    """Labels minus predictions, and the densities that were predicted for them."""
+
+    gap: Floats
+    """(n, k, 2) label minus prediction"""
+    covariance: Floats
+    """(n, k, 2, 2)"""
+    likelihood: str = "laplace"
+    """a name that `luvli.likelihood.family` knows"""
+
+    @classmethod
+    def of(
+        cls,
+        predicted: ArrayLike,
+        covariance: ArrayLike,
+        truth: ArrayLike,
+        visible: ArrayLike | None = None,
+        likelihood: str = "laplace",
+    ) -> Residuals:
+        """Of predictions and labels (n, k, 2), covariances (n, k, 2, 2) and visibility (n, k)."""
+        gap = np.asarray(truth, dtype=np.float64) - np.asarray(predicted, dtype=np.float64)
+        spread = np.asarray(covariance, dtype=np.float64)
+        usable = measured(truth, visible) & np.isfinite(gap).all(axis=-1)
+        usable &= algebra.is_covariance(spread)
+        gap = np.where(usable[..., None], gap, np.nan)
+        return cls(gap, np.where(usable[..., None, None], spread, np.nan), likelihood)
+
+    @property
+    def density(self) -> type[Elliptical]:
+        """The likelihood that the covariances belong to."""
+        return family(self.likelihood)
+
+    @property
+    def radii(self) -> Floats:
+        """(n, k) Mahalanobis distances of the labels from the predictions."""
+        return np.asarray(algebra.mahalanobis(self.gap, algebra.to_cholesky(self.covariance)))
+
+    @property
+    def levels(self) -> Floats:
+        """(m,) probabilities of the ellipses through the usable labels."""
+        radii = self.radii
+        return np.asarray(self.density.radius_probability(radii[~np.isnan(radii)]))
+
+    @property
+    def whitened(self) -> Floats:
+        """(m, 2) residuals Sigma^(-1/2) (p - mu) of the usable landmarks (eq. 18)."""
+        z = np.asarray(algebra.whiten(self.gap, self.covariance))
+        return np.asarray(z[~np.isnan(z[..., 0])])
 
 
 def negative_log_likelihood(
-    gap: Floats,
-    spread: Floats,
-    likelihood: LikelihoodName = "laplace",
-    *,
-    scale: ArrayLike | None = None,
-    constant: bool = True,
+    residuals: Residuals, scale: ArrayLike | None = None, constant: bool = True
 ) -> Floats:
     """(n, k) nats of each label under its predicted density (eq. 10, 12); NaN where not usable.
 
@@ -53,22 +82,19 @@ def negative_log_likelihood(
     given. `constant=False` leaves out log 2 pi; with heat-map pixels as the scale that is what
     the paper's Table 11 prints.
     """
-    density = family(likelihood).from_covariance(np.zeros_like(gap), spread)
+    gap = residuals.gap
+    density = residuals.density.from_covariance(np.zeros_like(gap), residuals.covariance)
     nats = -np.asarray(density.log_prob(gap))
     if scale is not None:
         nats = nats - 2.0 * np.log(np.asarray(scale, dtype=np.float64)[:, None])
     return nats if constant else nats - np.log(2.0 * np.pi)
 
 
-def radii(gap: Floats, spread: Floats) -> Floats:
-    """(n, k) Mahalanobis distances of the labels from the predictions; NaN where not usable."""
-    return np.asarray(algebra.mahalanobis(gap, algebra.to_cholesky(spread)))
-
-
-def whitened(gap: Floats, spread: Floats) -> Floats:
-    """(m, 2) residuals Sigma^(-1/2) (p - mu) of the usable landmarks (eq. 18)."""
-    z = np.asarray(algebra.whiten(gap, spread))
-    return np.asarray(z[~np.isnan(z[..., 0])])
+def inside(residuals: Residuals, level: float = 0.9) -> Floats:
+    """(n, k) 100 where the label lies inside the ellipse of this probability, NaN if unusable."""
+    radii = residuals.radii
+    limit = float(residuals.density.radius_quantile(level))
+    return np.where(np.isnan(radii), np.nan, (radii <= limit) * 100.0)
 
 
 def spread_root(covariance: ArrayLike) -> Floats:
@@ -80,9 +106,7 @@ def spread_root(covariance: ArrayLike) -> Floats:
 
 
 def residual_bins(
-    gap: Floats,
-    spread: Floats,
-    *,
+    residuals: Residuals,
     scale: ArrayLike | None = None,
     per_bin: int = 734,
     published: bool = False,
@@ -95,6 +119,7 @@ def residual_bins(
     predicted magnitude, as the published figure does (scale: the box). Fewer landmarks than
     `per_bin` give one bin.
     """
+    gap, spread, _ = residuals
     area = 1.0 if scale is None else np.asarray(scale, dtype=np.float64)[:, None] ** 2
     known = ~np.isnan(gap[..., 0])
     result = {}
@@ -123,17 +148,18 @@ def _binned(expected: Floats, actual: Floats, per_bin: int, published: bool) -> 
 # --- the whole distribution (Figure 7) ---------------------------------------------------
 
 
-def whitened_kl(z: Floats, likelihood: LikelihoodName = "laplace") -> float:
-    """D(observed || predicted) of whitened labels (m, 2) and the standard density, in nats per
+def whitened_kl(residuals: Residuals) -> float:
+    """D(observed || predicted) of the m whitened labels and the standard density, in nats per
     landmark, over rings x sectors that are equally likely if the predictions are right.
 
     The mean value that chance alone gives ((cells - 1) / 2m) is taken off, so that perfect
     predictions score 0 on average. It is what believing the predicted shape costs, at that
     resolution.
     """
+    z = residuals.whitened
     if not len(z):
         return float("nan")
-    inside = np.asarray(family(likelihood).radius_probability(np.hypot(*z.T)))
+    inside = np.asarray(residuals.density.radius_probability(np.hypot(*z.T)))
     turn = np.arctan2(z[:, 1], z[:, 0]) / (2.0 * np.pi) + 0.5
     ring, sector = (
         np.minimum((share * count).astype(int), count - 1)
@@ -145,14 +171,15 @@ def whitened_kl(z: Floats, likelihood: LikelihoodName = "laplace") -> float:
     return float((filled * np.log(filled * cells)).sum() - (cells - 1) / (2.0 * len(z)))
 
 
-def published_kl(z: Floats, likelihood: LikelihoodName = "laplace") -> float:
-    """The sum printed above the paper's figure, of whitened labels (m, 2): a log(a / b) over a
-    grid of steps of 0.1, where a and b are densities (1e-7 added) of 10,000 random standard
-    samples and of the labels, not multiplied by the bin area 0.01."""
+def published_kl(residuals: Residuals) -> float:
+    """The sum printed above the paper's figure, of the whitened labels: a log(a / b) over a grid
+    of steps of 0.1, where a and b are densities (1e-7 added) of 10,000 random standard samples
+    and of the labels, not multiplied by the bin area 0.01."""
+    z = residuals.whitened
     if not len(z):
         return float("nan")
     edges = np.linspace(-20.0, 20.0, 401)
-    standard = family(likelihood).from_covariance(np.zeros(2), np.eye(2))
+    standard = residuals.density.from_covariance(np.zeros(2), np.eye(2))
     a, b = (
         np.histogram2d(points[:, 0], points[:, 1], bins=[edges, edges], density=True)[0] + 1e-7
         for points in (standard.sample(10_000, np.random.default_rng(0)), z)
@@ -160,13 +187,10 @@ def published_kl(z: Floats, likelihood: LikelihoodName = "laplace") -> float:
     return float((a * np.log(a / b)).sum())
 
 
-def coverage_curve(
-    radius: Floats, likelihood: LikelihoodName = "laplace", levels: int = 200
-) -> Curve:
-    """Share of the labels (y) inside the ellipse that should hold a share p (x), from Mahalanobis
-    distances (`radii`). The value is the calibration error, mean |y - p| over all p: 0 is
-    calibrated, 1/2 the worst."""
-    inside = np.sort(_probabilities(radius, likelihood))
+def coverage_curve(residuals: Residuals, levels: int = 200) -> Curve:
+    """Share of the labels (y) inside the ellipse that should hold a share p (x). The value is the
+    calibration error, mean |y - p| over all p: 0 is calibrated, 1/2 the worst."""
+    inside = np.sort(residuals.levels)
     wanted = np.linspace(0.0, 1.0, levels + 1)
     if not len(inside):
         return Curve(wanted, np.full(levels + 1, np.nan))
@@ -175,15 +199,9 @@ def coverage_curve(
     return Curve(wanted, observed, float(np.abs((gap[1:] + gap[:-1]) / 2.0).mean()))
 
 
-def coverage_bias(radius: Floats, likelihood: LikelihoodName = "laplace") -> float:
+def coverage_bias(residuals: Residuals) -> float:
     """Mean of y - p of the coverage curve: below 0 the ellipses are too small (overconfident)."""
-    inside = _probabilities(radius, likelihood)
-    return float(0.5 - inside.mean()) if len(inside) else float("nan")
-
-
-def _probabilities(radius: Floats, likelihood: LikelihoodName) -> Floats:
-    """(m,) of the ellipses through the labels, those without a distance left out."""
-    return np.asarray(family(likelihood).radius_probability(radius[~np.isnan(radius)]))
+    return 0.5 - float(known_mean(residuals.levels))
 
 
 # --- ellipses of many faces (Figures 5, 8, 9) --------------------------------------------
