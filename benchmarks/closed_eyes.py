@@ -19,7 +19,7 @@ from luvli import Faces, load
 from luvli.calibration.measure import evenly
 from luvli.calibration.photographs import are_packed, training_photographs
 from luvli.cli.output import print_table
-from luvli.evaluation.visibility import auroc
+from luvli.evaluation.selective import auroc
 from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.prediction.predictor import Predictor

@@ -37,7 +37,7 @@ from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord
 from luvli.data.sets import load_set
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.visibility import auroc
+from luvli.evaluation.selective import auroc
 from luvli.prediction.predictor import Predictor
 from luvli.progress import track
 

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli import load
-from luvli.calibration.convention import in_one_convention
-from luvli.calibration.covariance import LEVELS, fit_covariance
+from luvli.calibration.covariance import LEVELS, fit_covariance, in_one_convention
 from luvli.calibration.measure import label_radii, with_calibration
 from luvli.data.boxes import crop_box
 from luvli.data.detector_boxes import with_detector_boxes
@@ -27,7 +26,7 @@ from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import subsets_of
 from luvli.evaluation import LabelledFaces, bootstrap, failure_rate, nme
 from luvli.evaluation.evaluate_model import CropBy, predict_records
-from luvli.evaluation.visibility import auroc
+from luvli.evaluation.selective import auroc
 from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.read import ImageArray

@@ -130,21 +130,6 @@ def test_tail_scores_are_tail_probabilities() -> None:
     assert moved[-1] == RARE
 
 
-def test_beyond_the_tail_of_a_set_evidence_counts() -> None:
-    """Two kinds of equal rarity: above 1 in 3,000 the one that is worth more nats stands first,
-    and suspicion is continuous and growing all along."""
-    tail = (1.0, 0.5)
-    values = np.linspace(0.0, 20.0, 4001)
-    one, all_68 = (suspicion(values, np.full(4001, n), tail) for n in (1.0, 68.0))
-    limit = 1.0 + 0.5 * (RARE + np.log(0.3))
-    below = values <= limit
-    assert np.array_equal(one[below], all_68[below])
-    assert one[below].max() == pytest.approx(RARE, abs=0.02)
-    above = values[~below] - limit
-    assert np.allclose(one[~below], RARE + above) and np.allclose(all_68[~below], RARE + 68 * above)
-    assert suspicion(np.array([-np.inf]), np.ones(1), tail)[0] == 0.0
-
-
 def test_a_label_that_is_wrong_as_a_whole_stands_before_one_landmark(labelled) -> None:
     """Whole labels are moved by 6 % of the box, single landmarks by much more."""
     records, faces = labelled

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from luvli.calibration.conformalize import (
+from luvli.calibration.guarantees import (
     conformalize,
     face_quantiles,
     faces_needed,

@@ -14,7 +14,7 @@ from luvli.calibration import failure_head as module  # noqa: E402
 from luvli.calibration.failure_head import fit_failure_head, train_head, with_head  # noqa: E402
 from luvli.calibration.model_file import ModelFile  # noqa: E402
 from luvli.data.record import FaceRecord  # noqa: E402
-from luvli.evaluation.visibility import auroc  # noqa: E402
+from luvli.evaluation.selective import auroc  # noqa: E402
 from luvli.image.box import Box  # noqa: E402
 from luvli.image.write import write_image  # noqa: E402
 from luvli.models import find_model  # noqa: E402

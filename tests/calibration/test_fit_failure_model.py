@@ -20,7 +20,7 @@ from luvli.calibration.measure import face_errors
 from luvli.errors import InputError
 from luvli.evaluation.selective import confidence_metrics
 from luvli.trust.failure_model import AdditiveModel, FailureModel
-from luvli.trust.features import FAILURE, SCORE, feature_table
+from luvli.trust.features import FAILURE, SCORE
 
 from .drawn_faces import labelled_points, measured_faces
 
@@ -91,14 +91,6 @@ def test_the_failure_score_counts_and_a_missing_one_is_ordinary(measured) -> Non
         model(replace(faces, failure_logit=np.array([value])))[0][0] for value in values
     )
     assert sure > doubted + 0.2 and missing == pytest.approx(ordinary)
-
-
-def test_a_mixture_of_failures_and_near_errors(model: FailureModel, measured) -> None:
-    table = feature_table(measured.faces[:5], model.shape)
-    near = np.exp(model.detected.error.of_table(table))
-    share = expit(model.detected.failure.of_table(table))
-    wanted = (1 - share) * np.minimum(near, model.failure_from) + share * model.failure_error
-    np.testing.assert_allclose(np.exp(model.log_error(table, model.detected)), wanted)
 
 
 def test_the_shape_model_fits_its_own_and_not_others(rng) -> None:

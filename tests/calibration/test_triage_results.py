@@ -83,7 +83,7 @@ def test_the_least_confident_are_listed(
     rows = pq.read_table(tmp_path / "f.parquet").to_pylist()
     faces = faces_of_rows([row for row in rows if row["status"] == "face"], tmp_path)
     confidence = fitted.trust.assess(faces).confidence
-    listed = [item.face.confidence for item in summary.rejected]
+    listed = [face.confidence for face, _ in summary.rejected]
     assert listed == pytest.approx(np.sort(confidence)[:6].tolist())
     assert (summary.faces, summary.accepted) == (60, int((confidence >= 0.5).sum()))
     assert len(summary.sampled()) == 60

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.collections import PathCollection
 from PIL import Image
 from scored_files import changed
 
@@ -100,40 +99,33 @@ def test_missing_parts_are_named(faces):
         plots.draw_plot("faces", [faces])
 
 
-def test_pictures_with_landmarks(tmp_path, make_faces):
+def painted(figure, colour) -> int:
+    """Pixels of about this colour in a figure that is one picture."""
+    (picture,) = figure.axes[0].images
+    far = np.abs(np.asarray(picture.get_array()).astype(int) - colour).sum(axis=2)
+    return int((far < 60).sum())
+
+
+GREEN, YELLOW, BLACK = (0, 212, 40), (255, 222, 0), (0, 0, 0)
+
+
+def test_pictures_show_labels_and_predictions(tmp_path, make_faces):
     Image.fromarray(np.full((500, 500, 3), 128, np.uint8)).save(tmp_path / "a.png")
     faces = changed(make_faces(5), images=("sub/a.png", "", "a.png", "a.png", "a.png"))
     options = PlotOptions(images=tmp_path)
-    assert len(plots.draw_plot("faces", [faces], options).axes) == 3
-    assert len(plots.draw_plot("labels", [faces], options).axes) == 6
-
-
-def dots(axis) -> int:
-    """How many landmarks an axis shows."""
-    places = [np.ma.filled(c.get_offsets(), np.nan) for c in axis.collections
-              if isinstance(c, PathCollection)]  # fmt: skip
-    return sum(int(np.isfinite(place).all(axis=1).sum()) for place in places)
-
-
-def test_faces_without_any_prediction_or_label_show_the_image_alone(tmp_path, make_faces):
-    Image.fromarray(np.zeros((50, 50, 3), np.uint8)).save(tmp_path / "a.png")
-    faces = changed(make_faces(1), images=("a.png",), visibility=None)
-    options = PlotOptions(images=tmp_path)
-    labels = np.where(np.isnan(faces.labels), 20.0, faces.labels)
-    gap = np.full_like(labels, np.nan)
-    unseen = np.zeros((1, 68), np.int8)
-    without = {"points": gap, "covariance": np.full((1, 68, 2, 2), np.nan)}
-    for changes, shown in (
-        (without | {"labels": gap, "label_visibility": unseen}, 0),
-        (without | {"labels": labels, "label_visibility": unseen + 1}, 68),
-        ({"labels": gap, "label_visibility": unseen}, 68),
-    ):
-        figure = plots.draw_plot("faces", [changed(faces, **changes)], options)
-        figure.canvas.draw()  # NaN must not stop the drawing
-        assert dots(figure.axes[0]) == shown and len(figure.axes[0].images) == 1
-        photo, schematic = plots.draw_plot("labels", [changed(faces, **changes)], options).axes
-        located = 68 if changes["label_visibility"].any() else 0
-        assert dots(photo) == located and dots(schematic) == 68
+    figure = plots.draw_plot("faces", [faces], options)
+    assert painted(figure, GREEN) > 1000 and painted(figure, YELLOW) > 1000
+    figure = plots.draw_plot("labels", [faces], options)  # circles on a schematic: hidden ones
+    assert painted(figure, GREEN) > 1000 and painted(figure, BLACK) > 100
+    gap = np.full_like(faces.points, np.nan)
+    nowhere = {"points": gap, "covariance": np.full_like(faces.covariance, np.nan)}
+    unlabelled = {"labels": gap, "label_visibility": np.zeros_like(faces.label_visibility)}
+    alone = plots.draw_plot("faces", [changed(faces, **nowhere)], options)
+    assert painted(alone, GREEN) > 50 and painted(alone, YELLOW) == 0
+    bare = plots.draw_plot("faces", [changed(faces, **nowhere, **unlabelled)], options)
+    assert painted(bare, GREEN) == painted(bare, YELLOW) == 0 and painted(bare, (128,) * 3) > 1e5
+    with pytest.raises(InputError, match="no visible label"):
+        plots.draw_plot("labels", [changed(faces, **unlabelled)], options)
 
 
 def test_one_style_and_no_global_state(faces):

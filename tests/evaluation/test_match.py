@@ -19,7 +19,7 @@ from luvli.evaluation.metrics import compute_metrics
 from luvli.faces import FaceLandmarks, Faces
 from luvli.likelihood import family
 from luvli.prediction.parts import Row
-from luvli.prediction.writers import SUFFIXES, write_pts_files, write_results
+from luvli.prediction.writers import SUFFIXES, write_results
 
 ORDER = np.random.default_rng(0).permutation(12)
 
@@ -234,18 +234,6 @@ def test_every_format_closes(scene, name):
     if name in ("json", "csv", "parquet"):
         assert back.covariance == pytest.approx(faces.covariance, rel=1e-3, abs=1e-3)
         assert back.visibility[2, 2] == pytest.approx(0.1)
-
-
-def test_pts_says_what_it_cannot_hold(scene):
-    results, faces, folder = scene
-    for result in results:
-        name = result.image.split("/")[-1].removesuffix(".jpg")
-        write_pts_files(folder / "pts" / name, result.faces)
-    back = read_faces(folder / "pts", folder / "truth.json")
-    hidden = np.arange(68) % 10 == np.arange(8)[:, None]
-    assert np.isnan(back.points[hidden]).all()
-    assert back.points[~hidden] == pytest.approx(faces.points[~hidden], abs=1e-9)
-    assert "called self-occluded" in back.notes[0]
 
 
 @pytest.mark.parametrize("name", ["json", "csv", "parquet"])

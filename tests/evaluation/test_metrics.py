@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow
 import pytest
-from pyarrow import parquet
 from scored_files import changed
 
 from luvli.data.record import FaceRecord
@@ -63,16 +61,6 @@ def test_subsets_are_measured_as_sets_of_their_own(faces):
     for name, value in result.subsets["odd"].metrics.items():
         if not name.startswith(("error_by_face", "coverage_by_face")):  # thirds of other faces
             assert value == pytest.approx(alone.metrics[name], nan_ok=True), name
-
-
-def test_true_predictions_look_true(make_faces):
-    result = compute_metrics(make_faces(300), resamples=5)
-    assert result.value("coverage_error") < 0.01 and abs(result.value("kl")) < 0.01
-    assert result.value("coverage_90") == pytest.approx(90, abs=1)
-    doubled = make_faces(300)
-    doubled = changed(doubled, covariance=doubled.covariance / 4)
-    wrong = compute_metrics(doubled, resamples=5)
-    assert wrong.value("coverage_bias") < -0.1 and wrong.value("kl") > 0.2
 
 
 def test_points_alone_are_enough(make_faces):
@@ -170,7 +158,7 @@ def test_one_line_puts_a_metric_everywhere(faces, monkeypatch, tmp_path):
     tables = report_sections(result)["Accuracy"]
     assert any(expected in table.html() and expected in table.markdown() for table in tables)
     both = [compare.StoredReport(result, faces), compare.StoredReport(result, faces)]
-    for table in compare.comparison_tables(compare.distinct(both, ["a", "b"])):
+    for table in compare.Comparison(compare.distinct(both, ["a", "b"])).tables():
         assert "largest error" in table.text()
 
 
@@ -192,23 +180,6 @@ def test_parquet_keeps_everything(tmp_path, faces):
     write_predictions(tmp_path / "p.parquet", bare)
     back = read_parquet(tmp_path / "p.parquet")
     assert back.covariance is None and np.array_equal(back.points, bare.points)
-
-
-def test_damaged_parquet_is_one_sentence(tmp_path, make_faces):
-    path = tmp_path / "p.parquet"
-    for content in (b"", b"PAR1 nonsense", b"plain text"):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match="not a readable Parquet file"):
-            read_parquet(path)
-    write_predictions(path, make_faces(2))
-    table = parquet.read_table(path)
-    for column in ("points", "covariance", "face_id", "paper_pixel", "markup"):
-        for values in ([{"a": 1}, {"a": 2}], [[["a"]], [["b"]]]):
-            place = table.column_names.index(column)
-            damaged = table.set_column(place, column, pyarrow.array(values))
-            parquet.write_table(damaged, path)
-            with pytest.raises(InputError, match=r"p\.parquet"):
-                read_parquet(path)
 
 
 def test_records_and_predictions_become_arrays(make_faces):

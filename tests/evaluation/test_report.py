@@ -122,7 +122,7 @@ def test_strangers_are_not_paired(two):
     renamed = changed(reports[1].faces, names=tuple(f"x{i}" for i in range(30)))
     strangers = [reports[0], compare.StoredReport(reports[1].metrics, renamed)]
     assert compare.paired_differences(strangers) == []
-    assert "no paired test: bad" in " ".join(compare.comparison_tables(strangers)[0].notes)
+    assert "no paired test: bad" in " ".join(compare.Comparison(strangers).tables()[0].notes)
 
 
 def test_faces_that_share_nothing_but_a_number_are_not_paired(two):

@@ -70,14 +70,6 @@ def test_log_likelihoods_are_those_of_scipy_and_of_the_formula(scene):
         assert laplace[i, j] == pytest.approx(np.log(area) + np.sqrt(3 * q))
 
 
-def test_mean_nll_is_the_entropy_when_the_prediction_is_right(scene):
-    """Entropies: log(2 pi / 3 |S|^.5) + 2 for the Laplacian, log(2 pi |S|^.5) + 1 for Gauss."""
-    log_root = 0.5 * np.log(np.linalg.det(scene["covariance"])).mean()
-    for kind, entropy in (("laplace", np.log(2 * np.pi / 3) + 2), ("gauss", np.log(2 * np.pi) + 1)):
-        nll = negative_log_likelihood(usable(scene, kind))
-        assert nll.mean() == pytest.approx(log_root + entropy, abs=0.04)
-
-
 def test_units_of_the_likelihood(scene):
     """Scaling pixels by s adds log s^2; the paper counts heat-map pixels and no log 2 pi."""
     mu, sigma, truth = scene["predicted"], scene["covariance"], labels(scene)
@@ -186,16 +178,6 @@ def test_residual_bins_by_hand(scene):
     assert result["xy"].value == pytest.approx(
         stats.pearsonr(result["xy"].x, result["xy"].y).statistic
     )
-
-
-def test_right_covariances_lie_on_the_diagonal_and_doubled_ones_do_not(scene):
-    mu, sigma, truth = scene["predicted"], scene["covariance"], labels(scene)
-    for factor in (1.0, 2.0):
-        bins = residual_bins(Residuals(truth - mu, sigma * factor), per_bin=734)
-        for entry in ("xx", "yy", "xy"):
-            assert bins[entry].value > 0.95
-            slope = np.polyfit(bins[entry].x, bins[entry].y, 1)[0]
-            assert slope == pytest.approx(1 / factor, rel=0.15)
 
 
 def test_the_published_bins_drop_the_largest_tenth_and_the_remainder():

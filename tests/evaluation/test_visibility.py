@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
+from luvli.evaluation.face_metrics import is_called_visible, visible_and_hidden
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import compute_metrics
-from luvli.evaluation.visibility import (
-    auroc,
-    average_precision,
-    brier,
-    calibration_error,
-    is_called_visible,
-    labelled,
-)
+from luvli.evaluation.selective import auroc, average_precision, brier, calibration_error
 
 
 @pytest.fixture
@@ -30,7 +24,9 @@ def labels() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 def test_areas_are_those_of_scikit_learn(labels):
     score, classes, v_hat, v = labels
-    pair = labelled(score, classes)
+    points = np.ones((*score.shape, 2))
+    faces = LabelledFaces.from_arrays(points, points, classes, visibility=score)
+    pair = visible_and_hidden(faces)
     assert np.array_equal(pair[0], v_hat) and np.array_equal(pair[1], v)
     assert auroc(*pair) == pytest.approx(sklearn.roc_auc_score(v, v_hat))
     hidden = sklearn.average_precision_score(~v, 1 - v_hat)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from luvli.calibration.fit_triage import GRID, fit_triage, upper_bound
+from luvli.calibration.guarantees import GRID, fit_triage, upper_bound
 from luvli.errors import InputError
 from luvli.trust.triage import TriageTable, accepted_needed, choose_threshold
 from luvli.trust.trust import Trust

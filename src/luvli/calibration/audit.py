@@ -14,10 +14,12 @@ Labels are read twice, batch by batch: what is usual is learnt from at most `SAM
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 
 from luvli.arrays import Floats
@@ -32,9 +34,16 @@ from luvli.calibration.label_differences import (
     take_apart,
     usual_differences,
 )
+from luvli.data.formats.label_parquet import image_at
+from luvli.data.formats.tables import image_cell, word_cell, write_rows
+from luvli.drawing.faces import draw_tile
 from luvli.errors import InputError
 from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.table import PagePart, Picture, html_page
 from luvli.faces import FaceLandmarks
+from luvli.files import PathLike, write_text
+from luvli.image.read import ImageArray, read_image
+from luvli.prediction.writers import text_file
 
 RARE = 8.0
 """-log of the share, 1 in 3,000, up to which the tail of a set is extrapolated"""
@@ -47,6 +56,8 @@ SAMPLE = 10_000
 """labels, evenly from all, that what is usual is learnt from"""
 LISTED = 10_000
 """suspects that are listed"""
+CELL = 260
+"""pixels: side of the pictures on the page"""
 
 
 @dataclass(frozen=True)
@@ -173,3 +184,61 @@ def _explanation(scores: Mapping[ErrorKind, float], found: Differences, row: int
         return "wrong face"
     others = (kind for kind in ERROR_KINDS if kind != "swapped")
     return max(others, key=lambda kind: (scores[kind], kind != "wrong face"))
+
+
+# --- files -------------------------------------------------------------------------------
+
+
+def write_suspects(path: PathLike, listed: Sequence[Suspect]) -> None:
+    """CSV with a row for each suspect, the most suspicious first."""
+    kinds = list(listed[0].scores) if listed else []
+    rows = [
+        [
+            word_cell(suspect.name),
+            image_cell(Path(suspect.image).name),
+            f"{suspect.suspicion:.2f}",
+            suspect.kind,
+            word_cell(suspect.sentence),
+            *(f"{suspect.scores[kind]:.2f}" for kind in kinds),
+        ]
+        for suspect in listed
+    ]
+    with text_file(Path(path)) as stream:
+        write_rows(stream, [["face", "image", "suspicion", "kind", "what", *kinds], *rows])
+
+
+def write_audit_page(
+    path: PathLike, title: str, listed: Sequence[Suspect], fail_above: float
+) -> None:
+    """One HTML file with the images inside; labels are green, predictions yellow. What is wrong
+    with a label is said of those whose suspicion is at least `fail_above`."""
+    wrong = sum(suspect.suspicion >= fail_above for suspect in listed)
+    parts: list[PagePart] = [
+        "Labels are green, predictions yellow with their ellipses. Suspicion is -log of the share "
+        f"of faces that look as wrong: 7 is one in a thousand. {wrong or 'None'} of the labels "
+        f"below {'is' if wrong == 1 else 'are'} probably wrong: their suspicion is at least "
+        f"{fail_above:g}."
+    ]
+    for suspect in listed:
+        words = f"{suspect.name}: no error found ({suspect.suspicion:.1f})"
+        if suspect.suspicion >= fail_above:
+            words = f"{suspect.name}: {suspect.kind} ({suspect.suspicion:.1f}): {suspect.sentence}"
+        image = label_and_prediction(suspect)
+        parts.append(words if image is None else Picture(words, _jpeg(image)))
+    write_text(path, html_page(title, parts))
+
+
+def label_and_prediction(suspect: Suspect) -> ImageArray | None:
+    """The face cut out with both; None where its image cannot be read."""
+    source = image_at(suspect.image) or suspect.image  # in Parquet the image is beside the label
+    if not source:
+        return None
+    try:
+        image = read_image(source)
+    except InputError:
+        return None
+    return draw_tile(image, suspect.face, CELL, suspect.label)
+
+
+def _jpeg(image: ImageArray) -> bytes:
+    return cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, 85])[1].tobytes()

@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Bools
-from luvli.calibration.conformalize import conformalize
-from luvli.calibration.convention import fit_convention, in_one_convention
-from luvli.calibration.covariance import fit_covariance
+from luvli.calibration.covariance import fit_convention, fit_covariance, in_one_convention
 from luvli.calibration.fit_failure_model import fit_failure_model
 from luvli.calibration.fit_measures import fit_measures
-from luvli.calibration.fit_triage import fit_triage
+from luvli.calibration.guarantees import conformalize, fit_triage
 from luvli.calibration.measure import (
     calibrated,
     face_errors,

@@ -4,12 +4,16 @@ One factor for each landmark is fitted, so that the ellipses that should hold 50
 labels do. The error distribution, which says what radius holds how many, is the model's likelihood
 or Student's t with the degrees of freedom that fit best. Where the faces come from several sources,
 whose images differ in size, the variance of an image pixel is fitted too. Where the model estimates
-occlusion, so is the growth of the covariances of covered landmarks.
+occlusion, so is the growth of the covariances of covered landmarks. Last, the variance of the label
+convention: annotators of different data sets place the points differently, and the ellipses of a
+model say where those of a new data set would place them.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +23,7 @@ from luvli.errors import require
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.likelihood import STUDENT, family
 from luvli.likelihood.covariance import half_log_determinant, to_cholesky
-from luvli.network.calibration import Calibration
+from luvli.network.calibration import Calibration, face_area
 from luvli.trust.features import landmark_groups
 
 Groups = Mapping[str, Sequence[int]]
@@ -173,3 +177,54 @@ def source_masks(faces: LabelledFaces) -> list[Bools]:
     names: NDArray[np.str_] = faces.groups.get("source", np.full(len(faces), ""))
     masks = [np.asarray(names == name) for name in np.unique(names)]
     return [mask for mask in masks if mask.sum() >= MIN_SOURCE] or [np.ones(len(faces), dtype=bool)]
+
+
+# --- label convention --------------------------------------------------------------------
+
+
+def fit_convention(faces: LabelledFaces) -> Floats:
+    """(k,) variance of the label convention between sources, per axis, in units of the squared box.
+
+    A random effect for each source and landmark: labels of source s lie at its own mean offset from
+    the predictions. The variance of the offsets between sources, less what the sampling of faces
+    explains (method of moments), is pooled with that of the landmark's group, because sources are
+    few. It is that of the offset of one more source: (1 + 1 / sources) times. Zeros for one source.
+    """
+    masks = source_masks(faces)
+    if len(masks) < 2:
+        return np.zeros(faces.landmarks)
+    parts = [_offset(faces[mask]) for mask in masks]
+    offsets, noise = np.stack([part[0] for part in parts]), np.stack([part[1] for part in parts])
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of one source alone
+        between = np.nanvar(offsets, axis=0, ddof=1) - np.nanmean(noise, axis=0)
+    own = np.maximum(np.nan_to_num(between).mean(axis=1), 0.0)
+    pooled = np.zeros(len(own))
+    for members in landmark_groups(faces.faces.markup, faces.landmarks).values():
+        pooled[members] = own[members].mean()
+    return np.asarray((own + pooled) / 2 * (1 + 1 / len(masks)))
+
+
+def in_one_convention(faces: LabelledFaces) -> LabelledFaces:
+    """The faces with labels moved by the offset of their source: what is left are the errors within
+    a source."""
+    masks = source_masks(faces)
+    labels, size = faces.labels.copy(), _face_size(faces)
+    for mask in masks if len(masks) > 1 else []:
+        labels[mask] -= size[mask] * np.nan_to_num(_offset(faces[mask])[0])
+    return replace(faces, labels=labels)
+
+
+def _offset(faces: LabelledFaces) -> tuple[Floats, Floats]:
+    """(k, 2) the median of labels minus predictions of a source in units of the box, and the
+    variance of that median; NaN where few faces label the landmark."""
+    relative = (faces.labels - faces.points) / _face_size(faces)
+    relative[~faces.visible] = np.nan
+    count = np.isfinite(relative).sum(axis=0)
+    relative[:, count[:, 0] < MIN_SOURCE] = np.nan
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # landmarks without any
+        low, middle, high = np.nanquantile(relative, (0.25, 0.5, 0.75), axis=0)
+    return middle, np.pi / 2 * ((high - low) / 1.349) ** 2 / np.maximum(count, 1)
+
+
+def _face_size(faces: LabelledFaces) -> Floats:
+    return np.sqrt(face_area(faces.points))[:, None, None]

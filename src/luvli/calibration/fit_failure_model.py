@@ -19,7 +19,7 @@ from luvli.arrays import Bools, Floats
 from luvli.calibration.measure import NOT_CORRUPTED, face_errors, is_plain
 from luvli.errors import InputError, require
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.visibility import auroc
+from luvli.evaluation.selective import auroc
 from luvli.trust.failure_model import (
     AdditiveModel,
     ExpectedErrorModel,

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.calibration.conformalize import MIN_FACES, faces_needed
 from luvli.calibration.fit_measures import (
     LEVELS,
     MIN_MEASURED,
@@ -17,11 +16,11 @@ from luvli.calibration.fit_measures import (
     measure_errors,
     reach,
 )
+from luvli.calibration.guarantees import MIN_FACES, faces_needed
 from luvli.calibration.measure import face_errors, is_plain
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.selective import confidence_metrics
+from luvli.evaluation.selective import auroc, confidence_metrics
 from luvli.evaluation.table import Table
-from luvli.evaluation.visibility import auroc
 from luvli.face_measures import with_measures
 from luvli.faces import Faces
 from luvli.likelihood import density_name

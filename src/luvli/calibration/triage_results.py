@@ -13,21 +13,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.data.formats.parquet import face_files, parquet_tables
 from luvli.data.formats.tables import image_cell, write_rows
-from luvli.drawing.faces import draw
+from luvli.drawing.faces import draw_tile
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, brief, require
+from luvli.evaluation.plot_style import BLUE, RED, new_figure
 from luvli.face_landmarks import confidence_text
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, read_text, whole_file, write_text
-from luvli.image.box import Box
-from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
 from luvli.prediction.read_results import faces_of
@@ -45,13 +44,6 @@ NEEDED = ("points", "covariance", "visibility", "box", "accepted")
 _Row = dict[str, Any]
 
 
-class Rejected(NamedTuple):
-    """A face that the triage does not accept."""
-
-    face: FaceLandmarks
-    image: str
-
-
 @dataclass
 class Triage:
     """Accepts faces, batch by batch, from a confidence on; counts them, and keeps what the report
@@ -63,8 +55,9 @@ class Triage:
     """one face in so many is in the sample"""
     faces: int = 0
     accepted: int = 0
-    rejected: list[Rejected] = field(default_factory=list)
-    """the least confident ones first; twice as many as are shown, for images may be gone"""
+    rejected: list[tuple[FaceLandmarks, str]] = field(default_factory=list)
+    """the least confident ones first, each with its image; twice as many as are shown, for images
+    may be gone"""
     sample: list[Faces] = field(default_factory=list)
     """for the shift alarm"""
     written: list[Path] = field(default_factory=list)
@@ -82,8 +75,8 @@ class Triage:
         self.sample.append(faces[-self.faces % self.every :: self.every])
         rejected = np.flatnonzero(~faces.accepted)
         least = rejected[np.argsort(faces.confidence[rejected], kind="stable")][: 2 * SHOWN]
-        self.rejected += [Rejected(faces[i], str(rows[i].get("image"))) for i in least.tolist()]
-        self.rejected.sort(key=lambda item: item.face.confidence or 0.0)
+        self.rejected += [(faces[i], str(rows[i].get("image"))) for i in least.tolist()]
+        self.rejected.sort(key=lambda item: item[0].confidence or 0.0)
         del self.rejected[2 * SHOWN :]
         self.faces += len(faces)
         self.accepted += int(faces.accepted.sum())
@@ -193,27 +186,26 @@ def write_pictures(
         written.append(out / "rejected.jpg")
         write_image(written[-1], contact_sheet(cells, COLUMNS, background=(40, 40, 40)))
     try:
-        figures = require("matplotlib.figure", "evaluate")
+        require("matplotlib", "evaluate")
     except InputError:
         return written  # the command prints the numbers
     accepted, bound = risk_curve(table, triage.sampled().confidence)
-    figure = figures.Figure(figsize=(5.6, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    axes.plot(100 * accepted, 100 * bound, color="#2878ff", label="failures: at most, 95 % sure")
-    axes.axhline(100 * max_failure_rate, color="#e62828", lw=1, ls="--",
-                 label=f"the promise: {max_failure_rate:.0%}")  # fmt: skip
-    axes.plot(100 * triage.share, 100 * chosen.bound, "o", color="#2878ff",
-              label=f"accepted here: {triage.share:.0%} of {triage.faces:,}")  # fmt: skip
-    axes.set(xlabel="accepted of these faces, %", ylabel="failed among the accepted, %")
-    axes.set(xlim=(0, 102), ylim=(0, 100 * min(1.0, 3 * max_failure_rate)))
-    axes.legend(frameon=False, loc="upper left")
+    here = f"accepted here: {triage.share:.0%} of {triage.faces:,}"
+    promise = f"the promise: {max_failure_rate:.0%}"
+    with new_figure() as (figure, (axis,)):
+        axis.plot(100 * accepted, 100 * bound, color=BLUE, label="failures: at most, 95 % sure")
+        axis.axhline(100 * max_failure_rate, color=RED, linewidth=1, linestyle="--", label=promise)
+        axis.plot(100 * triage.share, 100 * chosen.bound, "o", color=BLUE, label=here)
+        axis.set(xlabel="accepted of these faces, %", ylabel="failed among the accepted, %")
+        axis.set(xlim=(0, 102), ylim=(0, 100 * min(1.0, 3 * max_failure_rate)))
+        axis.legend(loc="upper left")
     written.append(out / "risk-coverage.png")
     with whole_file(written[-1]) as temporary:
-        figure.savefig(temporary, dpi=130)
+        figure.savefig(temporary)
     return written
 
 
-def _cells(rejected: list[Rejected]) -> Iterator[ImageArray]:
+def _cells(rejected: list[tuple[FaceLandmarks, str]]) -> Iterator[ImageArray]:
     """Faces drawn on their images; those whose image is gone are left out."""
     for face, source in rejected:
         if face.is_empty:
@@ -222,9 +214,7 @@ def _cells(rejected: list[Rejected]) -> Iterator[ImageArray]:
             image = read_image(source)
         except InputError:
             continue
-        crop = Crop.from_box(Box(*face.box), CELL, 1.6)
-        shown = replace(face.transform(crop.affine), accepted=None, confidence=None)
-        yield captioned(draw(crop.warp(image), [shown]), confidence_text(face.confidence))
+        yield captioned(draw_tile(image, face, CELL), confidence_text(face.confidence))
 
 
 def risk_curve(table: TriageTable, confidence: Floats) -> tuple[Floats, Floats]:

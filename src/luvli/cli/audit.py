@@ -39,8 +39,7 @@ def audit(
 
     Example: `luvli audit folder my/faces --out audit`
     """
-    from luvli.calibration.audit import audit as audit_labels
-    from luvli.calibration.audit_report import write_audit_page, write_suspects
+    from luvli.calibration import audit as auditing
     from luvli.calibration.label_batches import has_labels, parquet_source, predicted_source
     from luvli.data.sets import load_set
     from luvli.prediction.predictor import load
@@ -58,11 +57,11 @@ def audit(
                 f"{trained:,} faces are on photographs that the model was trained on: it may agree "
                 "with wrong labels there; give models that were trained without them."
             )
-    result = audit_labels(source, fail_above)
-    write_suspects(table, result.listed)
+    result = auditing.audit(source, fail_above)
+    auditing.write_suspects(table, result.listed)
     audited = result.labels - result.without_face
     title = f"{name}: the {min(_SHOWN, audited)} most suspicious of {audited:,} labels"
-    write_audit_page(page, title, result.listed[:_SHOWN], fail_above)
+    auditing.write_audit_page(page, title, result.listed[:_SHOWN], fail_above)
     wrong = sum(result.wrong.values())
     counts = [*result.wrong.items(), ("all", wrong)]
     rows = [[kind, f"{count:,}"] for kind, count in counts]

@@ -27,12 +27,12 @@ def benchmark(
     Example: `luvli benchmark faces/ --method luvli-68 --method mine:predict --out comparison`
     """
     from luvli.evaluation import benchmark as running
-    from luvli.evaluation.compare import comparison_json, comparison_tables, write_comparison
+    from luvli.evaluation.compare import Comparison
 
     methods = [running.open_method(name) for name in method]
     records = running.labelled_faces(folder, dataset)
-    results = running.run_methods(methods, records, progress=face_progress)
+    comparison = Comparison(running.run_methods(methods, records, progress=face_progress))
     if out is not None:
-        write_comparison(out, results, "benchmark")
+        comparison.write(out, "benchmark")
         say(f"benchmark written to {out / 'benchmark.html'}")
-    print_result(*comparison_tables(results), value=comparison_json(results))
+    print_result(*comparison.tables(), value=comparison.to_json())

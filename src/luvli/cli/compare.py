@@ -20,7 +20,8 @@ def compare(
     from luvli.evaluation import compare as comparing
 
     read = comparing.distinct([comparing.read_report(folder) for folder in reports], reports)
+    comparison = comparing.Comparison(read)
     if out is not None:
-        comparing.write_comparison(out, read)
+        comparison.write(out)
         say(f"comparison written to {out / 'compare.html'}")
-    print_result(*comparing.comparison_tables(read), value=comparing.comparison_json(read))
+    print_result(*comparison.tables(), value=comparison.to_json())

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,8 @@ from luvli.arrays import Floats
 from luvli.drawing.sheet import Colour
 from luvli.errors import InputError, check_range
 from luvli.face_landmarks import FaceLandmarks, confidence_text
+from luvli.image.box import Box
+from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
 from luvli.image.source import AnyImage, Color, image_pixels
 from luvli.likelihood import family
@@ -86,6 +89,20 @@ def draw(
         if confidence:
             _write(canvas, face, confidence_text(face.confidence))
     return np.ascontiguousarray(canvas[:, :, ::-1]) if color == "bgr" else canvas
+
+
+def draw_tile(
+    image: ImageArray, face: FaceLandmarks, side: int, truth: Floats | None = None, **options: Any
+) -> ImageArray:
+    """The face cut out, a square of `side` pixels, and drawn as `draw` does with these options,
+    whatever its confidence; the whole image where neither face nor label has a location."""
+    around = face.points if truth is None else np.concatenate([face.points, truth])
+    located = np.isfinite(around).all(axis=1).any()
+    box = Box.around(around) if located else Box(0, 0, image.shape[1], image.shape[0])
+    crop = Crop.from_box(box, side, 1.35)
+    shown = replace(face.transform(crop.affine), confidence=None, accepted=None)
+    label = None if truth is None else crop.to_crop(truth)
+    return draw(crop.warp(image), shown, truth=label, **options)
 
 
 def _readable(image: ImageArray, faces: list[FaceLandmarks]) -> int:

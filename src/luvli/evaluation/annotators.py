@@ -64,23 +64,46 @@ class Annotators(NamedTuple):
 
 
 class HumanComparison(NamedTuple):
-    """Human and predicted ellipses of the same landmarks, upright, in inter-ocular distances."""
+    """Human and predicted ellipses of the same m landmarks, upright, in inter-ocular distances."""
 
     annotators: Annotators
     model: Floats
     """(m, 2, 2) log-Euclidean mean of the predicted covariances, as in Figure 8"""
-    ratio: Floats
-    """(m,) predicted / human standard deviation, |Sigma|^(1/4)"""
-    angle: Floats
-    """(m,) degrees between the long axes, 0 to 90; NaN where people's ellipse is round"""
-    divergence: Floats
-    """(m,) D_KL(human || model) of Gaussians with these covariances, in nats"""
     points: Floats
     """(k, 2) mean predicted face"""
     faces: int
     """predicted faces"""
     markup: str
     method: str
+
+    @property
+    def deviations(self) -> Floats:
+        """(2, m) |Sigma|^(1/4), human and predicted."""
+        return np.stack([algebra.spread(self.annotators.covariance), algebra.spread(self.model)])
+
+    @property
+    def elongations(self) -> Floats:
+        """(2, m) the longer half-axis over the shorter one, human and predicted."""
+        return np.stack([each.half_axes[:, 0] / each.half_axes[:, 1] for each in self._ellipses])
+
+    @property
+    def angle(self) -> Floats:
+        """(m,) degrees between the long axes, 0 to 90; NaN where people's ellipse is round."""
+        people, model = self._ellipses
+        gap = np.abs(people.angle - model.angle)
+        return np.where(self.elongations[0] > ELONGATED, np.minimum(gap, 180.0 - gap), np.nan)
+
+    @property
+    def divergence(self) -> Floats:
+        """(m,) D_KL(human || model) of Gaussians with these covariances, in nats."""
+        sides = self.annotators.covariance, self.model
+        people, model = (Gauss.from_covariance(np.zeros((len(s), 2)), s) for s in sides)
+        return np.asarray(people.kl_divergence(model))
+
+    @property
+    def _ellipses(self) -> list[Ellipses]:
+        sides = self.annotators.covariance, self.model
+        return [Ellipses.of(np.zeros((len(s), 2)), s, np.ones(len(s))) for s in sides]
 
 
 def read_annotators(path: PathLike, markup: str = "ibug68") -> Annotators:
@@ -139,21 +162,8 @@ def compare_with_annotators(faces: LabelledFaces, annotators: Annotators) -> Hum
         raise InputError(f"{faces.method} has no known point set.")
     markup, covariance = faces.markup.name, faces.needed("covariance")
     points, mean, count = mean_ellipses(faces.points, covariance, markup, upright=True)
-    model, human = mean[annotators.landmarks], annotators.covariance
-    people, theirs = _ellipses(human), _ellipses(model)
-    gap = np.abs(people.angle - theirs.angle)
-    density, other = (Gauss.from_covariance(np.zeros((len(s), 2)), s) for s in (human, model))
-    return HumanComparison(
-        annotators,
-        model,
-        ratio=np.asarray(algebra.spread(model) / algebra.spread(human)),
-        angle=np.where(elongation(people) > ELONGATED, np.minimum(gap, 180.0 - gap), np.nan),
-        divergence=np.asarray(density.kl_divergence(other)),
-        points=points,
-        faces=count,
-        markup=markup,
-        method=faces.method,
-    )
+    model = mean[annotators.landmarks]
+    return HumanComparison(annotators, model, points, count, markup, faces.method)
 
 
 def comparison(faces: LabelledFaces, path: PathLike | None) -> HumanComparison:
@@ -165,13 +175,12 @@ def comparison(faces: LabelledFaces, path: PathLike | None) -> HumanComparison:
 
 def human_table(compared: HumanComparison) -> Table:
     """Both deviations, elongation, angle and KL of each landmark, and what they come to."""
-    names = get_markup(compared.markup).names
-    people, model = compared.annotators, compared.model
-    deviations = [np.asarray(algebra.spread(side)) for side in (people.covariance, model)]
+    names, people = get_markup(compared.markup).names, compared.annotators
+    human, model = compared.deviations
+    angle, divergence = compared.angle, compared.divergence
     columns = (
-        (deviations[0] * 100, 2), (deviations[1] * 100, 2), (compared.ratio, 2),
-        (elongation(_ellipses(people.covariance)), 2), (elongation(_ellipses(model)), 2),
-        (compared.angle, 0), (compared.divergence, 3),
+        (human * 100, 2), (model * 100, 2), (model / human, 2),
+        *((each, 2) for each in compared.elongations), (angle, 0), (divergence, 3),
     )  # fmt: skip
     rows = [
         [f"{j} {names[j].replace('_', ' ')}", f"{people.faces[m]:,}",
@@ -179,15 +188,14 @@ def human_table(compared: HumanComparison) -> Table:
         for m, j in enumerate(people.landmarks)
     ]  # fmt: skip
     spearmanr = require("scipy.stats", "evaluate").spearmanr
-    rank = float(spearmanr(*deviations).statistic) if len(rows) > 2 else float("nan")
+    rank = float(spearmanr(human, model).statistic) if len(rows) > 2 else float("nan")
     notes = [
         f"{compared.method} on {compared.faces:,} faces, upright; up to {people.people} annotators "
         "of each face. Deviations |Σ|^¼ in % of the inter-ocular distance.",
-        f"Ratio of deviations, mean: {np.mean(compared.ratio):.2f}; angle between the long axes of "
-        f"{np.isfinite(compared.angle).sum()} elongated points, mean: "
-        f"{number(known_mean(compared.angle), 0)} degrees (chance: 45); KL(human || model), "
-        f"mean: {np.mean(compared.divergence):.2f} nats; rank correlation of areas: "
-        f"{number(rank)}.",
+        f"Ratio of deviations, mean: {np.mean(model / human):.2f}; angle between the long axes of "
+        f"{np.isfinite(angle).sum()} elongated points, mean: {number(known_mean(angle), 0)} "
+        f"degrees (chance: 45); KL(human || model), mean: {np.mean(divergence):.2f} nats; rank "
+        f"correlation of areas: {number(rank)}.",
     ]
     heads = ["landmark", "faces", "human", "model", "ratio", "human elongation",
              "model elongation", "angle", "KL"]  # fmt: skip
@@ -214,12 +222,3 @@ def plot_human(compared: HumanComparison, sigma: float = 2.0) -> Figure:
         axis.legend(loc="lower center", bbox_to_anchor=(0.5, -0.08), ncols=2)
         axis.set_title(f"where people put landmarks, and where the model expects them ({sigma:g}σ)")
     return figure
-
-
-def _ellipses(covariance: Floats) -> Ellipses:
-    return Ellipses.of(np.zeros((len(covariance), 2)), covariance, np.ones(len(covariance)))
-
-
-def elongation(ellipses: Ellipses) -> Floats:
-    """(m,) the longer half-axis over the shorter one."""
-    return np.asarray(ellipses.half_axes[:, 0] / ellipses.half_axes[:, 1])

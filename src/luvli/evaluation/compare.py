@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +16,10 @@ from luvli.evaluation import accuracy
 from luvli.evaluation.bootstrap import Interval, PairedDifference, paired_bootstrap
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Columns, Evaluation, finite, metric_values
-from luvli.evaluation.page import write_page
 from luvli.evaluation.registry import METRICS, Metric, quoted
 from luvli.evaluation.report import pictures
 from luvli.evaluation.report_file import read_parquet
-from luvli.evaluation.table import ARROWS, Table, interval, numbered, probability
+from luvli.evaluation.table import ARROWS, Table, interval, numbered, probability, write_page
 from luvli.files import PathLike, write_text
 
 SAME_LABELS = 8.0
@@ -98,70 +98,79 @@ def paired_differences(reports: Sequence[StoredReport]) -> list[MethodDifference
     return result
 
 
-def comparison_tables(reports: Sequence[StoredReport]) -> list[Table]:
-    """Two tables: every method with intervals, and differences from the first."""
-    evaluations = [report.metrics for report in reports]
-    rows = [
-        ["faces", *(f"{each.faces:,}" for each in evaluations)],
-        ["without prediction", *(str(len(each.failed)) for each in evaluations)],
-    ]
-    if any(report.milliseconds for report in reports):
-        rows.append(["time of a face (ms) ↓", *(interval(r.milliseconds, 1) for r in reports)])
-    for metric in compared_metrics(reports):
-        cells = [interval(each.metrics.get(metric.name), metric.digits) for each in evaluations]
-        rows.append([metric.heading + ARROWS[metric.better], *cells])
-    notes = ["95 % bootstrap intervals over faces."]
-    differences = paired_differences(reports)
-    first, *others = (each.method for each in evaluations)
-    unpaired = sorted(set(others) - {each.method for each in differences})
-    if unpaired:
-        names = ", ".join(unpaired)
-        notes.append(f"No face in common with {first}, so no paired test: {names}.")
-    said = [note for report in reports if report.milliseconds for note in report.metrics.notes]
-    notes += dict.fromkeys(said)
-    tables = [Table("Methods", ["", first, *others], rows, notes=notes)]
-    listed = [
-        [method, metric.heading, f"{faces:,}",
-         interval(Interval(paired.difference, paired.low, paired.high), metric.digits),
-         probability(paired.p_value), probability(paired.signed_rank)]
-        for method, metric, faces, paired in differences
-    ]  # fmt: skip
-    if listed:
+@dataclass(frozen=True)
+class Comparison:
+    """Several methods side by side; the others are compared with the first."""
+
+    reports: Sequence[StoredReport]
+
+    @cached_property
+    def differences(self) -> list[MethodDifference]:
+        """From the first method."""
+        return paired_differences(self.reports)
+
+    def tables(self) -> list[Table]:
+        """Two tables: every method with intervals, and differences from the first."""
+        evaluations = [report.metrics for report in self.reports]
+        first, *others = (each.method for each in evaluations)
+        rows = [
+            ["faces", *(f"{each.faces:,}" for each in evaluations)],
+            ["without prediction", *(str(len(each.failed)) for each in evaluations)],
+        ]
+        timed = [report for report in self.reports if report.milliseconds]
+        if timed:
+            times = (interval(report.milliseconds, 1) for report in self.reports)
+            rows.append(["time of a face (ms) ↓", *times])
+        for metric in compared_metrics(self.reports):
+            cells = [interval(each.metrics.get(metric.name), metric.digits) for each in evaluations]
+            rows.append([metric.heading + ARROWS[metric.better], *cells])
+        notes = ["95 % bootstrap intervals over faces."]
+        unpaired = sorted(set(others) - {each.method for each in self.differences})
+        if unpaired:
+            names = ", ".join(unpaired)
+            notes.append(f"No face in common with {first}, so no paired test: {names}.")
+        notes += dict.fromkeys(note for report in timed for note in report.metrics.notes)
+        tables = [Table("Methods", ["", first, *others], rows, notes=notes)]
+        if self.differences:
+            tables.append(self._differences(f"Difference from {first}"))
+        return tables
+
+    def _differences(self, title: str) -> Table:
         heads = ["method", "metric", "faces in both", "difference", "p (mean)", "p (signed ranks)"]
+        rows = [
+            [method, metric.heading, f"{faces:,}",
+             interval(Interval(paired.difference, paired.low, paired.high), metric.digits),
+             probability(paired.p_value), probability(paired.signed_rank)]
+            for method, metric, faces, paired in self.differences
+        ]  # fmt: skip
         note = (
             "Paired bootstrap over the faces that both methods were scored on, and Wilcoxon's "
             "signed-rank test."
         )
-        tables.append(Table(f"Difference from {first}", heads, listed, notes=[note]))
-    return tables
+        return Table(title, heads, rows, notes=[note])
 
+    def to_json(self) -> dict[str, Any]:
+        """Each report, and the differences from the first."""
+        methods = [
+            json.loads(report.metrics.to_json())
+            | {"milliseconds": report.milliseconds and report.milliseconds.value}
+            for report in self.reports
+        ]
+        differences = [
+            {"method": d.method, "metric": d.metric.name, "faces": d.faces, **finite(d.paired)}
+            for d in self.differences
+        ]
+        return {"methods": methods, "differences": differences}
 
-def write_comparison(
-    folder: PathLike, reports: Sequence[StoredReport], name: str = "compare"
-) -> None:
-    """`compare.html`, `compare.md` and `compare.json` in `folder`, or of another `name`."""
-    sets = [report.faces for report in reports]
-    images = pictures(["ced"], sets)
-    if with_spread := [faces for faces in sets if faces.covariance is not None]:
-        images += pictures(["coverage", "risk-coverage", "rank"], with_spread)
-    tables = comparison_tables(reports)
-    write_page(folder, name, name.capitalize(), [*tables, *images])
-    content = json.dumps(comparison_json(reports), indent=1)
-    write_text(Path(folder) / f"{name}.json", f"{content}\n")
-
-
-def comparison_json(reports: Sequence[StoredReport]) -> dict[str, Any]:
-    """For JSON: each report, and the differences from the first."""
-    methods = [
-        json.loads(report.metrics.to_json())
-        | {"milliseconds": report.milliseconds and report.milliseconds.value}
-        for report in reports
-    ]
-    differences = [
-        {"method": d.method, "metric": d.metric.name, "faces": d.faces, **finite(d.paired)}
-        for d in paired_differences(reports)
-    ]
-    return {"methods": methods, "differences": differences}
+    def write(self, folder: PathLike, name: str = "compare") -> None:
+        """`compare.html`, `compare.md` and `compare.json` in `folder`, or of another `name`."""
+        sets = [report.faces for report in self.reports]
+        images = pictures(["ced"], sets)
+        if with_spread := [faces for faces in sets if faces.covariance is not None]:
+            images += pictures(["coverage", "risk-coverage", "rank"], with_spread)
+        write_page(folder, name, name.capitalize(), [*self.tables(), *images])
+        content = json.dumps(self.to_json(), indent=1)
+        write_text(Path(folder) / f"{name}.json", f"{content}\n")
 
 
 def _common(a: LabelledFaces, b: LabelledFaces) -> tuple[LabelledFaces, LabelledFaces]:

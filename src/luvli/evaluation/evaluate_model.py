@@ -107,7 +107,7 @@ def one_for_each(predictions: Sequence[Faces]) -> Faces:
 
     unknown = ("points", "covariance", "occlusion", "boxes", "failure_logit", "confidence",
                "expected_error", "eyes_closed")  # fmt: skip
-    gaps = {name: without(name) for name in unknown}
+    gaps: dict[str, Any] = {name: without(name) for name in unknown}
     return replace(
         faces, **gaps, visibility=without("visibility", 0.0), scores=without("scores", 0.0)
     )

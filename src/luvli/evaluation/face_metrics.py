@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import require
-from luvli.evaluation import accuracy, selective, uncertainty, visibility
+from luvli.evaluation import accuracy, selective, uncertainty
 from luvli.evaluation.accuracy import NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.likelihood import covariance as algebra
@@ -45,6 +46,13 @@ def masks(faces: LabelledFaces, by: str) -> dict[str, Bools]:
 
 
 # --- uncertainty -------------------------------------------------------------------------
+
+
+def inside(faces: LabelledFaces, level: float = 0.9) -> Floats:
+    """(n, k) 100 where the label lies inside the ellipse of this probability, NaN if unusable."""
+    radii = faces.residuals.radii
+    limit = float(faces.residuals.density.radius_quantile(level))
+    return np.where(np.isnan(radii), np.nan, (radii <= limit) * 100.0)
 
 
 def published_nll(faces: LabelledFaces) -> Floats:
@@ -122,10 +130,16 @@ def confidence(faces: LabelledFaces, key: str) -> float:
     return measured.get(key, float("nan"))
 
 
+def is_called_visible(probability: ArrayLike, published: bool = False) -> Bools:
+    """Whether v-hat calls a landmark visible: > 0.5 in the paper, >= 0.5 in the published code."""
+    values = np.asarray(probability, dtype=np.float64)
+    return np.asarray(values >= 0.5 if published else values > 0.5)
+
+
 def right(faces: LabelledFaces) -> Floats:
     """(n, k) whether v-hat is right; landmarks without one are wrong, NaN without a label."""
     v, classes = faces.needed("visibility"), faces.label_visibility
-    correct = (visibility.is_called_visible(v) == (classes > 0)) & ~np.isnan(v)
+    correct = (is_called_visible(v) == (classes > 0)) & ~np.isnan(v)
     return np.where(classes >= 0, correct, np.nan)
 
 
@@ -138,7 +152,9 @@ def visible_and_hidden(faces: LabelledFaces) -> tuple[Floats, Bools]:
             f"this needs both visible and self-occluded labels: those of {faces.method} have one "
             "kind only."
         )
-    return visibility.labelled(faces.needed("visibility"), classes)
+    score = faces.needed("visibility")
+    known = (classes >= 0) & ~np.isnan(score)
+    return score[known], np.asarray(classes[known] > 0)
 
 
 def right_of_both_kinds(faces: LabelledFaces) -> Floats:
@@ -150,7 +166,7 @@ def right_of_both_kinds(faces: LabelledFaces) -> Floats:
 def precision_of_hidden(faces: LabelledFaces) -> float:
     """Average precision of the self-occluded landmarks, which are the rare ones."""
     score, visible = visible_and_hidden(faces)
-    return visibility.average_precision(1.0 - score, ~visible)
+    return selective.average_precision(1.0 - score, ~visible)
 
 
 def auroc_of_occlusion(faces: LabelledFaces) -> float:
@@ -158,4 +174,4 @@ def auroc_of_occlusion(faces: LabelledFaces) -> float:
     if not faces.faces.occlusion_trained:
         raise NotMeasured(f"{faces.method} does not predict occlusion.")
     classes, shown = faces.label_visibility, faces.visible
-    return visibility.auroc(faces.faces.occlusion[shown], classes[shown] == 2)
+    return selective.auroc(faces.faces.occlusion[shown], classes[shown] == 2)

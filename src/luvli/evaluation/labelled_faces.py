@@ -33,6 +33,11 @@ CROP_PER_HEATMAP = 4.0
 """pixels of that crop in one pixel of the paper's heat maps"""
 
 
+_BY_FACE = ("faces", "labels", "label_visibility", "label_boxes", "names", "images", "subsets",
+            "lengths", "groups", "paper_pixel")  # fmt: skip
+"""the fields with one entry for each face"""
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledFaces:
     """n predicted faces with k landmarks each, and what is true: the input of every metric.
@@ -174,17 +179,14 @@ class LabelledFaces:
         if isinstance(chosen, np.ndarray) and not chosen.size:
             chosen = chosen.astype(np.intp)  # an empty list has no type of its own
         index = np.arange(len(self))[chosen]
-        names = ("faces", "labels", "label_visibility", "label_boxes", "paper_pixel")
-        arrays = {name: v[index] for name in names if (v := getattr(self, name)) is not None}
-        return replace(
-            self,
-            **arrays,
-            names=tuple(self.names[i] for i in index),
-            images=tuple(self.images[i] for i in index),
-            subsets={name: mask[index] for name, mask in self.subsets.items()},
-            lengths={name: values[index] for name, values in self.lengths.items()},
-            groups={name: words[index] for name, words in self.groups.items()},
-        )
+
+        def rows(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {name: each[index] for name, each in value.items()}
+            return tuple(value[i] for i in index) if isinstance(value, tuple) else value[index]
+
+        known = {name: getattr(self, name) for name in _BY_FACE}
+        return replace(self, **{n: rows(value) for n, value in known.items() if value is not None})
 
     def with_predictions(self, **changes: Any) -> LabelledFaces:
         """The same labels with other arrays of the predictions (fields of `Faces`)."""

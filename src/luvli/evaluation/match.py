@@ -121,7 +121,7 @@ def match_faces(
         )
     index, notes = match_rows(guess, labels, by_order)
 
-    def by_label(values: Sequence[Any]) -> Any:
+    def by_label(values: Any) -> Any:
         """Numbers of the predictions by rows of the labels, NaN where a label has no prediction;
         None where a prediction does not have them."""
         if any(value is None for value in values):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from luvli.data.record import FaceRecord
+from luvli.drawing.faces import draw_tile
+from luvli.drawing.sheet import contact_sheet
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import NotMeasured, known_mean, with_failures
 from luvli.evaluation.labelled_faces import LabelledFaces
@@ -36,10 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-TRUTH, PREDICTED, ELLIPSE, COVERED = "#00e63d", "#ffd400", "#1e66ff", "#ff2a2a"
-"""the paper's colours: green labels, yellow predictions, blue ellipses, red occluded"""
-
-
 SHOWN = 8
 """faces, where single ones are shown"""
 
@@ -49,44 +47,20 @@ def spaced(total: int) -> list[int]:
     return sorted({int(i) for i in np.linspace(0, total - 1, min(SHOWN, total))})
 
 
-def with_images(
-    faces: LabelledFaces, options: PlotOptions
-) -> tuple[LabelledFaces, list[ImageArray]]:
+def with_images(faces: LabelledFaces, options: PlotOptions) -> LabelledFaces:
     """Some faces, evenly spaced over the set, that have images: where the predictions say, or in
     the folder of the options."""
-    places: dict[int, Path] = {}
+    places: dict[int, str] = {}
     folder = options.images
     for i, name in enumerate(faces.images):
         named = [Path(name)] if folder is None else [folder / name, folder / Path(name).name]
         present = [place for place in named if name and is_there(place) and place.is_file()]
         if present:
-            places[i] = present[0]
+            places[i] = str(present[0])
     if not places:
         raise InputError("no image of these faces was found: name their folder with --images.")
     chosen = [list(places)[i] for i in spaced(len(places))]
-    return faces[chosen], [read_image(places[i]) for i in chosen]
-
-
-@contextmanager
-def _on_images(
-    faces: LabelledFaces, images: Sequence[ImageArray], columns: int, beside: int, side: float
-) -> Iterator[tuple[Figure, list[list[Any]]]]:
-    """A figure with so many faces in a row, each with an axis that shows the image around its
-    landmarks, and `beside` empty ones next to that."""
-    rows, each = -(-len(images) // columns), 1 + beside
-    with new_figure(rows, each * min(columns, len(images)), (side, side)) as (figure, axes):
-        for axis in axes:
-            axis.axis("off")
-        cells = [list(axes[each * i : each * (i + 1)]) for i in range(len(images))]
-        for i, (image, (axis, *_)) in enumerate(zip(images, cells, strict=True)):
-            axis.imshow(image)
-            points = np.concatenate([faces.points[i], faces.labels[i]])
-            located = points[np.isfinite(points).all(axis=1)]
-            if len(located):
-                low, high = located.min(axis=0), located.max(axis=0)
-                (x, y), reach = (low + high) / 2, 0.7 * float((high - low).max())
-                axis.set(xlim=(x - reach, x + reach), ylim=(y + reach, y - reach))
-        yield figure, cells
+    return replace(faces[chosen], images=tuple(places[i] for i in chosen))
 
 
 def plot_faces(labelled: LabelledFaces, options: PlotOptions) -> Figure:
@@ -94,19 +68,12 @@ def plot_faces(labelled: LabelledFaces, options: PlotOptions) -> Figure:
 
     Predicted visibility is the opacity of a landmark: those surely hidden are not drawn.
     """
-    faces, images = with_images(labelled, options)
-    with _on_images(faces, images, 4, 0, 2.8) as (figure, cells):
-        for i, (axis,) in enumerate(cells):
-            known = np.isfinite(faces.points[i]).all(axis=1)
-            points = faces.points[i][known]
-            axis.scatter(*faces.labels[i].T, s=8, color=TRUTH, linewidth=0)
-            if not known.any():
-                continue
-            alpha = 1.0 if faces.visibility is None else faces.visibility[i][known]
-            if faces.covariance is not None:
-                draw_ellipses(axis, points, faces.covariance[i][known], 1.0, ELLIPSE, 1.0, alpha)
-            axis.scatter(*points.T, s=8, color=PREDICTED, alpha=alpha, linewidth=0)
-    return figure
+    faces = with_images(labelled, options)
+    tiles = [
+        draw_tile(read_image(image), face, 400, label, mahalanobis=1.0)
+        for image, face, label in zip(faces.images, faces.faces, faces.labels, strict=True)
+    ]
+    return _picture(contact_sheet(tiles, 4, gap=8))
 
 
 def plot_labels(labelled: LabelledFaces, options: PlotOptions) -> Figure:
@@ -115,20 +82,23 @@ def plot_labels(labelled: LabelledFaces, options: PlotOptions) -> Figure:
     Unoccluded green, externally occluded red; self-occluded landmarks, which have no place in
     the image, are black circles in the schematic.
     """
-    faces, images = with_images(labelled, options)
-    drawn = _markup(faces).schematic
-    with _on_images(faces, images, 3, 1, 2.3) as (figure, cells):
-        for i, (photo, drawing) in enumerate(cells):
-            classes = faces.label_visibility[i]
-            for kind, shade in ((1, TRUTH), (2, COVERED)):
-                photo.scatter(*faces.labels[i][classes == kind].T, s=7, color=shade, linewidth=0)
-                drawing.scatter(*drawn[classes == kind].T, s=9, color=shade, linewidth=0)
-            hidden = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.8}
-            drawing.scatter(*drawn[classes <= 0].T, s=12, **hidden)
-            face_axis(drawing, drawn)
-        figure.suptitle(
-            "green: visible; red: covered by something; black circle: hidden by the head"
-        )
+    from luvli.data.contact_sheet import label_sheet
+
+    if not labelled.visible.any():
+        raise NotMeasured(f"{labelled.method} has no visible label.")
+    faces = with_images(labelled[labelled.visible.any(axis=1)], options)
+    columns = faces.labels, faces.label_visibility, map(Path, faces.images)
+    records = [FaceRecord(*row, markup=labelled.faces.markup) for row in zip(*columns, strict=True)]
+    figure = _picture(label_sheet(records, 3, 300))
+    figure.suptitle("green: visible; red: covered by something; black circle: hidden by the head")
+    return figure
+
+
+def _picture(image: ImageArray) -> Figure:
+    """A figure that is one image, at 150 pixels an inch."""
+    with new_figure(size=(image.shape[1] / 150, image.shape[0] / 150)) as (figure, (axis,)):
+        axis.imshow(image)
+        axis.axis("off")
     return figure
 
 

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty, visibility
+from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty
 from luvli.evaluation import face_metrics as measure
 from luvli.evaluation.face_metrics import GROUPINGS, visible_and_hidden
 from luvli.evaluation.labelled_faces import LabelledFaces
@@ -104,7 +104,7 @@ _LINES: tuple[Metric, ...] = (
              lambda f: accuracy.with_failures(f.landmark_errors()), by=by)
       for name, by in _BY.items()),
     *(Metric(f"coverage_{p}", f"labels inside the {p} % ellipse", "%",
-             lambda f, p=p: uncertainty.inside(f.residuals, p / 100), "Uncertainty")
+             partial(measure.inside, level=p / 100), "Uncertainty")
       for p in (50, 68, 90, 95)),
     _lower("coverage_error", "calibration error of the ellipses (0 if right)", "",
            lambda f: uncertainty.coverage_curve(f.residuals).value, "Uncertainty", digits=4),
@@ -139,7 +139,7 @@ _LINES: tuple[Metric, ...] = (
     _higher("error_correlation", "Spearman, error and |Σ|^¼ of landmarks", "",
             measure.error_correlation, **_UNCERTAINTY),
     *(Metric(f"coverage_by_{name}", "inside the 90 % ellipse", "%",
-             lambda f: uncertainty.inside(f.residuals), "Uncertainty", by=by, digits=1)
+             measure.inside, "Uncertainty", by=by, digits=1)
       for name, by in _BY.items()),
     _lower("aurc_face", "AURC of faces", "% of the box", measure.aurc, **_TRUST),
     Metric("aurc_face_best", "AURC of faces, best possible", "% of the box",
@@ -160,13 +160,13 @@ _LINES: tuple[Metric, ...] = (
     _higher("visibility_accuracy", "accuracy of v̂ at 0.5", "",
             measure.right_of_both_kinds, **_VISIBILITY),
     _higher("visibility_auroc", "area under ROC of v̂", "",
-            lambda f: visibility.auroc(*visible_and_hidden(f)), **_VISIBILITY),
+            lambda f: selective.auroc(*visible_and_hidden(f)), **_VISIBILITY),
     _higher("visibility_ap_hidden", "average precision, hidden", "",
             measure.precision_of_hidden, **_VISIBILITY),
     _lower("visibility_brier", "Brier score of v̂", "",
-           lambda f: visibility.brier(*visible_and_hidden(f)), **_VISIBILITY),
+           lambda f: selective.brier(*visible_and_hidden(f)), **_VISIBILITY),
     _lower("visibility_calibration_error", "calibration error of v̂", "",
-           lambda f: visibility.calibration_error(*visible_and_hidden(f)), **_VISIBILITY),
+           lambda f: selective.calibration_error(*visible_and_hidden(f)), **_VISIBILITY),
     _higher("occlusion_auroc", "area under ROC of occlusion, visible landmarks", "",
             measure.auroc_of_occlusion, **_VISIBILITY),
     Metric("landmarks_by_class", "landmarks", "",

@@ -13,12 +13,19 @@ from luvli.evaluation.annotators import comparison, human_table
 from luvli.evaluation.bootstrap import Interval
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Evaluation, SubsetMetrics, compute_metrics
-from luvli.evaluation.page import PagePart, Picture, png, write_page
 from luvli.evaluation.paper_tables import tables_beside_paper
 from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, NORMALIZERS, SECTIONS, get_metric, quoted
 from luvli.evaluation.report_file import write_predictions
-from luvli.evaluation.table import Table, interval, listed_names
+from luvli.evaluation.table import (
+    PagePart,
+    Picture,
+    Table,
+    interval,
+    listed_names,
+    png,
+    write_page,
+)
 from luvli.files import PathLike, write_text
 from luvli.likelihood import MissingMethod
 

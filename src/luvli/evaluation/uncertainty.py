@@ -90,13 +90,6 @@ def negative_log_likelihood(
     return nats if constant else nats - np.log(2.0 * np.pi)
 
 
-def inside(residuals: Residuals, level: float = 0.9) -> Floats:
-    """(n, k) 100 where the label lies inside the ellipse of this probability, NaN if unusable."""
-    radii = residuals.radii
-    limit = float(residuals.density.radius_quantile(level))
-    return np.where(np.isnan(radii), np.nan, (radii <= limit) * 100.0)
-
-
 def spread_root(covariance: ArrayLike) -> Floats:
     """(...) |Sigma|^(1/2), the paper's scalar uncertainty: an area, in pixels squared."""
     return np.asarray(algebra.spread(np.asarray(covariance, dtype=np.float64)) ** 2)
