@@ -39,7 +39,7 @@ from luvli.training.order import StageOrder
 from luvli.training.recipe import AdamW, Recipe, Stage
 from luvli.training.recipe_files import read_recipe, write_recipe
 from luvli.training.sources import load_source
-from luvli.training.stage_data import training_faces
+from luvli.training.stages import training_faces
 
 NETWORKS = {
     "ours": NetworkConfig(unets=2, channels=64, growth=16, input_size=128),

@@ -157,6 +157,16 @@ def test_lost_faces_end_and_new_ones_begin() -> None:
     assert numbers[-1] == [2, 3]  # came back: a new number
 
 
+def test_no_more_faces_are_predicted_than_may_be_tracked() -> None:
+    """The best detection comes first: a crowd in a frame must not cost more than the limit."""
+    crowd = disc_image([(60, 60, 20), (160, 60, 30), (260, 60, 25)])
+    all_of_them = Tracker(Predictor(DiscBackend(), DiscDetector()))(crowd)
+    tracker = Tracker(Predictor(DiscBackend(), DiscDetector()), max_faces=2)
+    np.testing.assert_array_equal(tracker(crowd).points, all_of_them.points[:2])
+    for _ in range(tracking.DETECT_EVERY + 2):
+        assert tracker(crowd).track.tolist() == [1, 2]
+
+
 def test_a_face_that_is_cut_away_is_given_up_at_once(astronaut: NDArray[np.uint8]) -> None:
     """Not only when the detector looks the next time, half a second later."""
     face = np.ascontiguousarray(astronaut[40:240, 120:320])

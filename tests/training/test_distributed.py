@@ -16,10 +16,11 @@ from patience import wait_until
 from luvli.errors import InputError
 from luvli.network import build, load_model
 from luvli.training.checkpoint import list_checkpoints
-from luvli.training.distributed import RunOptions, prepare_norms, set_training_mode
 from luvli.training.loop import train
+from luvli.training.optimizer import prepare_norms, set_training_mode
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import write_recipe
+from luvli.training.run import RunOptions
 
 MakeRecipe = Callable[..., Recipe]
 LUVLI = str(Path(sys.executable).with_name("luvli"))

@@ -14,10 +14,10 @@ from luvli.calibration.model_file import ModelFile
 from luvli.data.record import FaceRecord
 from luvli.network import load_model
 from luvli.network.heads import FailureEstimator
-from luvli.training import stage_model
-from luvli.training.distributed import RunOptions
+from luvli.training import stages
 from luvli.training.loop import train
 from luvli.training.recipe import Recipe
+from luvli.training.run import RunOptions
 
 
 def test_the_stage_adds_a_head_and_leaves_the_rest(
@@ -32,7 +32,7 @@ def test_the_stage_adds_a_head_and_leaves_the_rest(
         head = FailureEstimator(inputs, 4).state_dict()
         return with_head(model, {f"failure.{name}": w.numpy() for name, w in head.items()})
 
-    monkeypatch.setattr(stage_model, "fit_failure_head", learn)
+    monkeypatch.setattr(stages, "fit_failure_head", learn)
     stage = {"loss": "failure", "epoch_faces": 10}
     recipe = small_recipe(stages={"heatmaps": None, "luvli": {"epochs": 1}, "failure": stage})
     model = train(recipe, tmp_path / "run")

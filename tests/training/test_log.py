@@ -32,7 +32,7 @@ def test_tensorboard_reads_what_was_written(tmp_path: Path, rng: np.random.Gener
     stage.order, stage.stage = SimpleNamespace(steps=9), SimpleNamespace(batch_size=2)
 
     def write(first: int, losses: Sequence[float], lr: float) -> Log:
-        log = Log(tmp_path, first)
+        log = Log(tmp_path)
         stage.counter = StepCounter("x", first - 1, first - 1)
         log.stage_begins(stage)
         for loss in losses:
@@ -111,8 +111,9 @@ def test_a_tracker_gets_the_same_numbers(
         init=lambda **_: run, log_metrics=note, set_experiment=str, start_run=lambda **_: None
     )
     monkeypatch.setitem(sys.modules, name, package)  # type: ignore[arg-type]
-    log = Log(tmp_path, 1, tracker=name)
+    log = Log(tmp_path, tracker=name)
     stage: Any = SimpleNamespace(name="x", epoch=0, counter=StepCounter("x", 7, 7))
+    log.stage_begins(stage)
     log.validation(stage, "mine", {"nme_box": 4.0})
     log.close()
     assert calls == [({"validation mine/nme_box": 4.0}, 7)]

@@ -18,14 +18,14 @@ from luvli.errors import InputError
 from luvli.image.read import read_image
 from luvli.network import load_model
 from luvli.training import loop as loop_module
-from luvli.training import stage_data as data_module
+from luvli.training import stages as data_module
 from luvli.training.callbacks import Callback, Divergence
 from luvli.training.checkpoint import list_checkpoints, load_checkpoint
-from luvli.training.distributed import RunOptions, Stopped
 from luvli.training.log import read_run_metrics
 from luvli.training.loop import StageTrainer, train
 from luvli.training.losses import StageLosses
 from luvli.training.recipe import Recipe
+from luvli.training.run import RunOptions, Stopped
 
 MakeRecipe = Callable[..., Recipe]
 STEPS = 8  # of each of the two stages: 16 faces, 4 in a batch, 2 epochs
@@ -232,11 +232,11 @@ def test_what_is_missing_is_named_before_a_face_is_read(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--threads", 0), "--threads.: Input should be greater than or equal to 1"),
-        (("--workers", -1), "--workers.: Input should be greater than or equal to 0"),
-        (("--log", "print"), "'print' is not one of 'wandb', 'mlflow'"),
-        (("--accelerator", "gpuu"), "'gpuu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
-        (("--precision", "16"), "'16' is not one of '32-true', 'bf16-mixed', '16-mixed'"),
+        (("--threads", 0), "threads must be at least 1, got 0"),
+        (("--workers", -1), "workers must be at least 0, got -1"),
+        (("--log", "print"), "unknown log 'print'; choose one of wandb, mlflow"),
+        (("--accelerator", "gpuu"), "unknown accelerator 'gpuu'.* auto, cpu, cuda, mps"),
+        (("--precision", "16"), "unknown precision '16'.* 32-true, bf16-mixed, 16-mixed"),
         (("--devices", "x"), "--devices x cannot be used .*: give how many"),
         (("--devices", "0"), "--devices 0 cannot be used"),
         (("--devices", "0,1", "--accelerator", "cpu"), "--devices 0,1 cannot be used"),

@@ -13,12 +13,7 @@ from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset
 from luvli.data.record import Visibility
 from luvli.network import build, load_model
-from luvli.training.batch import (
-    TrainingFaces,
-    has_covered_landmarks,
-    make_batch,
-    occlusion_labels,
-)
+from luvli.training.batch import TrainingFaces, make_batch, occlusion_labels
 from luvli.training.loop import train
 from luvli.training.losses import network_input, stage_losses
 from luvli.training.recipe import Recipe, Stage
@@ -52,9 +47,9 @@ def changed(crops: CropDataset, **augmentation: object) -> CropDataset:
 def test_pasted_things_are_positives(crops: CropDataset) -> None:
     plain, pasted = changed(crops), changed(crops, occluder=1.0)
     source = Source(set="folder", occlusion="pasted")
-    assert has_covered_landmarks(TrainingFaces([pasted], [source]))
-    assert not has_covered_landmarks(TrainingFaces([plain], [source]))
-    assert not has_covered_landmarks(TrainingFaces([pasted], [Source(set="folder")]))
+    assert TrainingFaces([pasted], [source]).any_covered()
+    assert not TrainingFaces([plain], [source]).any_covered()
+    assert not TrainingFaces([pasted], [Source(set="folder")]).any_covered()
     faces = TrainingFaces([plain, pasted], [source, source])
     covered = 0
     for index in range(8):

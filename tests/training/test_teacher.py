@@ -22,7 +22,6 @@ from luvli.network import build, load_model, save_model
 from luvli.network.pixels import crop_to_heatmap
 from luvli.training.batch import TrainingFaces, make_batch
 from luvli.training.checkpoint import list_checkpoints
-from luvli.training.distributed import RunOptions
 from luvli.training.ingredients import model_file
 from luvli.training.log import read_run_metrics
 from luvli.training.loop import train
@@ -30,6 +29,7 @@ from luvli.training.losses import network_input, stage_losses
 from luvli.training.recipe import Recipe, Stage
 from luvli.training.recipe_data import Source
 from luvli.training.relabel import label_faces, mean_of_views, relabel, teacher_labels
+from luvli.training.run import RunOptions
 
 MakeRecipe = Callable[..., Recipe]
 MINE = Source(set="folder", box_noise="none")

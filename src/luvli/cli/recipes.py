@@ -64,7 +64,7 @@ def run_recipes(
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # see `luvli train`
     require("torch", "train")
     from luvli.training import experiments
-    from luvli.training.distributed import Stopped
+    from luvli.training.run import Stopped
 
     overrides = [f"data.root={data}", *change]
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
 
 import typer
 from typer import Argument, Option
@@ -21,16 +20,12 @@ def train(
     resume: bool = Option(False, "--resume", help="Go on from the last checkpoint in the folder."),
     skip_bad: bool = SKIP_BAD,
     modules: list[str] = MODULES,
-    log: Literal["wandb", "mlflow"] | None = Option(
-        None, help="Also log to this tracker, which must be installed."
-    ),
-    threads: int = Option(1, min=1, help="CPU threads of each process, as many as cores are idle."),
-    workers: int = Option(0, min=0, help="Processes that prepare data; 0 uses a thread."),
+    log: str | None = Option(None, help="Also log to wandb or mlflow, which must be installed."),
+    threads: int = Option(1, help="CPU threads of each process, as many as cores are idle."),
+    workers: int = Option(0, help="Processes that prepare data; 0 uses a thread."),
     devices: str = Option("1", help="How many devices of this machine, or which: 1, auto, 0,1."),
-    accelerator: Literal["auto", "cpu", "cuda", "mps"] = Option("auto", help="Kind of device."),
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Option(
-        "32-true", help="Numbers of the network; mixed where the device supports it."
-    ),
+    accelerator: str = Option("auto", help="Kind of device: auto, cpu, cuda or mps."),
+    precision: str = Option("32-true", help="Of the network: 32-true, bf16-mixed or 16-mixed."),
 ) -> None:
     """Train a model as a recipe says.
 
@@ -46,9 +41,9 @@ def train(
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     require("torch", "train")
     from luvli.network.trunks import import_modules
-    from luvli.training.distributed import RunOptions, Stopped
     from luvli.training.loop import train as run
     from luvli.training.recipe_files import read_recipe
+    from luvli.training.run import RunOptions, Stopped
 
     import_modules(modules)
     changes = [*change, *([f"data.root={data}"] if data else [])]

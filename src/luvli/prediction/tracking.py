@@ -105,9 +105,16 @@ class _Track:
 class Tracker:
     """Gives each frame's faces with numbers that stay with the faces."""
 
-    def __init__(self, predictor: Predictor, min_score: float = MIN_SCORE) -> None:
+    def __init__(
+        self,
+        predictor: Predictor,
+        min_score: float = MIN_SCORE,
+        max_faces: int | None = None,
+    ) -> None:
+        """`max_faces`: track no more than so many, the best of those that are detected."""
         self.predictor = predictor
         self.min_score = min_score
+        self.max_faces = max_faces
         self.detections = 0
         """how often the detector ran"""
         self._tracks: list[_Track] = []
@@ -151,6 +158,8 @@ class Tracker:
             track.missed, track.doubtful = 0, False
         self._tracks = [track for track in self._tracks if track.missed < LOST_AFTER]
         for box in detected:
+            if self.max_faces is not None and len(self._tracks) >= self.max_faces:
+                break
             self._tracks.append(_Track(self._next_number, box))
             self._next_number += 1
 

@@ -96,7 +96,9 @@ class StreamSession:
         except ValidationError as error:
             raise Refused("unusable", first_problem(error.errors(), StreamOptions)) from None
         self._model = self._engine.model(self._options.model)
-        self._tracker = Tracker(self._model.predictor, self._options.min_score)
+        self._tracker = Tracker(
+            self._model.predictor, self._options.min_score, self._limits.max_faces
+        )
         self._smoother = TrackSmoother[TrackedFrame](offline=False)
 
     def _track(self, data: bytes, arrived: float) -> dict[str, Any]:
@@ -104,7 +106,7 @@ class StreamSession:
         start = time.monotonic()
         width, height = header_size(data, self._limits, "the frame")
         image = read_image(data)
-        faces = self._tracker(image)[: self._limits.max_faces]
+        faces = self._tracker(image)
         tracks = [] if faces.track is None else faces.track.tolist()
         if self._options.smooth:
             faces = replace(faces, time=np.full(len(faces), arrived))

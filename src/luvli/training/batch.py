@@ -93,6 +93,26 @@ class TrainingFaces:
             sample["teacher_visibility"] = label.visibility[names].astype(np.float32)
         return sample
 
+    def any_hidden(self) -> bool:
+        """Whether any landmark is labelled as invisible."""
+        for crops, use in zip(self.crops, self.uses, strict=True):
+            classes, labelled = visibility_labels(crops.label_classes(), use.visibility)
+            if (labelled & (classes == Visibility.SELF_OCCLUDED)).any():
+                return True
+        return False
+
+    def any_covered(self) -> bool:
+        """Whether any landmark is labelled as covered, or covered by the augmentation."""
+        for crops, use in zip(self.crops, self.uses, strict=True):
+            change = crops.augmentation
+            pasted = change.occluder > 0 or change.mask > 0 or change.rectangle is not None
+            covered = crops.label_classes() == Visibility.EXTERNALLY_OCCLUDED
+            if use.occlusion != "ignore" and pasted:
+                return True
+            if use.occlusion == "labelled" and covered.any():
+                return True
+        return False
+
 
 def _label_shift(affine: Floats, use: Source) -> NDArray[np.float32]:
     """(2,) crop pixels from the labels as `offset` moved them to the labels as published.
@@ -156,32 +176,3 @@ def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Itera
         yield from loader
 
     return iter(loader) if workers else prefetch(batches())
-
-
-_HIDDEN = {"labelled": (0,), "frontal": (0,), "paper": (0, -1), "ignore": ()}
-"""classes that count as invisible, by a source's use of visibility"""
-
-
-def has_hidden_landmarks(faces: TrainingFaces) -> bool:
-    """Whether any landmark is labelled as invisible."""
-    return any(
-        np.isin(crops.label_classes(), _HIDDEN[use.visibility]).any()
-        for crops, use in zip(faces.crops, faces.uses, strict=True)
-    )
-
-
-def has_covered_landmarks(faces: TrainingFaces) -> bool:
-    """Whether any landmark is labelled as covered, or covered by the augmentation."""
-
-    def pastes(crops: CropDataset) -> bool:
-        changes = crops.augmentation
-        return changes.occluder > 0 or changes.mask > 0 or changes.rectangle is not None
-
-    def labelled(crops: CropDataset) -> bool:
-        return bool((crops.label_classes() == Visibility.EXTERNALLY_OCCLUDED).any())
-
-    return any(
-        (use.occlusion == "labelled" and labelled(crops))
-        or (use.occlusion != "ignore" and pastes(crops))
-        for crops, use in zip(faces.crops, faces.uses, strict=True)
-    )

@@ -21,9 +21,8 @@ from luvli.errors import InputError
 from luvli.network import build
 from luvli.network.inference import CropPredictor
 from luvli.training.checkpoint import save_checkpoint
-from luvli.training.distributed import StopSignal
 from luvli.training.losses import StageLosses
-from luvli.training.stage_model import trained_config
+from luvli.training.run import StopSignal
 from luvli.training.validate import (
     mean_shape_nme,
     predict_dataset,
@@ -102,7 +101,7 @@ class Validate(Callback):
         """Run the weights of the moment over all validation sets."""
         run = stage.run
         check_finite(stage)
-        network = build(trained_config(run, stage.name, stage.faces)).to(stage.fabric.device)
+        network = build(stage.trained).to(stage.fabric.device)
         network.load_state_dict(stage.result())
         model = CropPredictor(network.eval())
         predictions = {name: predict_dataset(model, crops) for name, crops in stage.watched.items()}

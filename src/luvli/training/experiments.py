@@ -30,13 +30,12 @@ from luvli.files import folder_lock, whole_file
 from luvli.network import load_model
 from luvli.network.inference import CropPredictor
 from luvli.training.callbacks import Divergence
-from luvli.training.distributed import RunOptions
 from luvli.training.loop import train
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, missing_part, parse_override, read_recipe
-from luvli.training.run import MODEL
+from luvli.training.run import MODEL, RunOptions
 from luvli.training.sources import load_source
-from luvli.training.stage_data import validation_crops
+from luvli.training.stages import validation_crops
 from luvli.training.validate import predict_dataset
 
 HELD_OUT = "held_out_faces.npz"
@@ -49,6 +48,13 @@ MEASURED = {
     "visible": "accuracy_by_class.visible",
 }
 """what is written down about each held-out face -> the metric of the registry"""
+ALSO_SHOWN = (
+    ("NME_vis, eq. 20 (%)", "nme_vis_box", 2),
+    ("NLL", "nll", 3),
+    ("hidden found", "hidden", 3),
+    ("visible kept", "visible", 3),
+)
+"""columns of the table beside NME_box: heading, what is measured, digits"""
 HeldOutErrors = dict[str, NDArray[Any]]
 """`MEASURED` of each of n held-out faces (n,), NaN where there is nothing to measure; `face` (its
 source and name) and `source`; `about`, of the recipe"""
@@ -139,20 +145,16 @@ def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
     }
     parts: list[HeldOutErrors] = []
     for name, crops in validation_crops(recipe, predictor.info.config.input_size, faces).items():
+        names = [f"{name}/{record.face_id}" for record in crops.records]
+        part = {"face": np.array(names), "source": np.full(len(names), name)}
         labelled = predict_dataset(predictor, crops).labelled
         known = metric_values(labelled, {path.split(".")[0] for path in MEASURED.values()})[0]
-        columns = {key: known.get(path) for key, path in MEASURED.items()}
-        unknown = np.full(len(labelled), np.nan)
-        parts.append(
-            {
-                "face": np.array([f"{name}/{record.face_id}" for record in crops.records]),
-                "source": np.full(len(labelled), name),
-                **{
-                    key: c.of_faces if isinstance(c, Columns) else unknown
-                    for key, c in columns.items()
-                },
-            }
-        )
+        for key, path in MEASURED.items():
+            value = known.get(path)
+            part[key] = (
+                value.of_faces if isinstance(value, Columns) else np.full(len(names), np.nan)
+            )
+        parts.append(part)
     if not parts:
         raise InputError("no source holds out faces to compare rows on: set hold_out to 0.1.")
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
@@ -186,29 +188,25 @@ def compare_rows(out: Path, reference: str = "luvli") -> Table:
     means = {name: over_seeds(seeds) for name, seeds in rows.items()}
     names = sorted(rows, key=lambda name: (name != reference, np.nanmean(means[name]["nme_box"])))
     sources = list(dict.fromkeys(str(s) for name in names for s in means[name]["source"]))
-    head = ["row", "NME_box, eq. 15 (%) [95 %]", "seeds: mean ± SD (n)", "difference [95 %]", "p"]
-    head += [*sources, "NME_vis, eq. 20 (%)", "NLL", "hidden found", "visible kept"]
-    head.append("the paper (300-W / Menpo)")
     cells = []
     for name in names:
         mean, each = means[name], [np.nanmean(seed["nme_box"]) for seed in rows[name]]
-        error = mean["nme_box"]
         spread = f"{np.std(each, ddof=1):.2f}" if len(each) > 1 else "-"
         change = None if name == reference else row_difference(name, mean, means[reference])
-        cells.append(
-            [
-                name,
-                interval(bootstrap(error)),
-                f"{np.mean(each):.2f} ± {spread} ({len(each)})",
-                f"{change[0]:+.2f} [{change[1]:+.2f}, {change[2]:+.2f}]" if change else "-",
-                f"{change.p_value:.3f}" if change else "-",
-                *(_mean(error[mean["source"] == source], 2) for source in sources),
-                _mean(mean["nme_vis_box"], 2),
-                *(_mean(mean[key], 3) for key in ("nll", "hidden", "visible")),
-                str(mean["about"]),
-            ]
-        )
-    return Table("", head, cells)
+        error = mean["nme_box"]
+        row = {
+            "row": name,
+            "NME_box, eq. 15 (%) [95 %]": interval(bootstrap(error)),
+            "seeds: mean ± SD (n)": f"{np.mean(each):.2f} ± {spread} ({len(each)})",
+            "difference [95 %]": f"{change[0]:+.2f} [{change[1]:+.2f}, {change[2]:+.2f}]"
+            if change
+            else "-",
+            "p": f"{change.p_value:.3f}" if change else "-",
+        }
+        row |= {source: _mean(error[mean["source"] == source]) for source in sources}
+        row |= {head: _mean(mean[key], digits) for head, key, digits in ALSO_SHOWN}
+        cells.append(row | {"the paper (300-W / Menpo)": str(mean["about"])})
+    return Table("", list(cells[0]), [list(row.values()) for row in cells])
 
 
 def row_difference(
@@ -222,6 +220,6 @@ def row_difference(
     return paired_bootstrap(row["nme_box"], reference["nme_box"])
 
 
-def _mean(values: Floats, digits: int) -> str:
+def _mean(values: Floats, digits: int = 2) -> str:
     known = values[np.isfinite(values)]
     return number(known.mean() if len(known) else None, digits)

@@ -8,7 +8,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,28 +36,14 @@ FULL_DISK = "free some space and give --resume."
 class Log(Callback):
     """Means of the last steps, every ten seconds and after every epoch, and validation metrics.
 
-    Only the first process of a run writes anything (`active`).
+    Only the first process of a run writes anything (`active`). `tracker`: wandb or mlflow, to log
+    to as well.
     """
 
-    def __init__(
-        self, folder: Path, first_step: int, active: bool = True, tracker: str | None = None
-    ) -> None:
-        """`first_step`: the run's next step; what was written about it before is forgotten.
-        `tracker`: wandb or mlflow, to log to as well."""
-        self.folder, self.first_step, self.active = folder, first_step, active
+    def __init__(self, folder: Path, active: bool = True, tracker: str | None = None) -> None:
+        self.folder, self.active = folder, active
         self._tracker = start_tracker(tracker, folder) if active and tracker else None
-
-    @cached_property
-    def _events(self) -> Any:
-        """TensorBoard's writer. Lines about steps that will be done again are dropped."""
-        from torch.utils.tensorboard import SummaryWriter
-
-        path = self.folder / METRICS
-        if path.is_file():
-            lines = [ln for ln in read_run_metrics(self.folder) if ln["step"] < self.first_step]
-            write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
-        make: Any = SummaryWriter
-        return make(str(self.folder / "tensorboard"), purge_step=self.first_step)
+        self._events: Any = None
 
     def say(self, sentence: str) -> None:
         """A line for the person who watches."""
@@ -66,6 +51,9 @@ class Log(Callback):
             print(sentence, file=sys.stderr, flush=True)
 
     def stage_begins(self, stage: StageTrainer) -> None:
+        if self.active and self._events is None:
+            with writing(self.folder, FULL_DISK):
+                self._events = start_events(self.folder, stage.counter.global_step + 1)
         self._reset()
 
     def _reset(self) -> None:
@@ -137,9 +125,21 @@ class Log(Callback):
 
     def close(self) -> None:
         """No more events will come."""
-        if "_events" in self.__dict__:
+        if self._events is not None:
             with contextlib.suppress(OSError):  # what went wrong has been said
                 self._events.close()
+
+
+def start_events(folder: Path, step: int) -> Any:
+    """TensorBoard's writer of a run whose next step is `step`; what was written about that one and
+    later ones, by a run that was broken off, is dropped."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    if (folder / METRICS).is_file():
+        lines = [line for line in read_run_metrics(folder) if line["step"] < step]
+        write_text(folder / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
+    make: Any = SummaryWriter
+    return make(str(folder / "tensorboard"), purge_step=step)
 
 
 def start_tracker(name: str, folder: Path) -> Callable[[dict[str, float], int], Any]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,26 +33,34 @@ from luvli.progress import track
 from luvli.training.batch import Batch, load_batches
 from luvli.training.callbacks import EMA, Callback, Checkpoint, StepResult, Stop, Validate
 from luvli.training.checkpoint import latest_checkpoint, list_checkpoints
-from luvli.training.distributed import (
-    RunOptions,
-    Stopped,
-    launch,
-    prepare_norms,
-    set_training_mode,
-    stop_signals,
-)
 from luvli.training.ingredients import check_files, check_recipe_licence, model_file
 from luvli.training.log import Log
 from luvli.training.losses import StageLosses, freeze_unused, stage_losses
-from luvli.training.optimizer import lr_factor, make_optimizer, moving_average
+from luvli.training.optimizer import (
+    lr_factor,
+    make_optimizer,
+    moving_average,
+    prepare_norms,
+    set_training_mode,
+)
 from luvli.training.recipe import FAILURE, Recipe
 from luvli.training.recipe_files import changed_settings, make_recipe, write_recipe
-from luvli.training.run import MODEL, StepCounter, TrainingRun, run_folder
-from luvli.training.stage_data import load_faces, stage_data
-from luvli.training.stage_model import (
+from luvli.training.run import (
+    MODEL,
+    RunOptions,
+    StepCounter,
+    Stopped,
+    TrainingRun,
+    launch,
+    run_folder,
+    stop_signals,
+)
+from luvli.training.stages import (
     after_finished_stages,
-    keeps,
+    load_faces,
+    stage_data,
     train_failure_head,
+    trained_config,
     write_stage_model,
 )
 
@@ -68,7 +77,7 @@ def train(
 ) -> Path:
     """Run a recipe to its end -> path of the finished model.
 
-    A signal (SIGTERM, Ctrl-C) ends it after a checkpoint with `luvli.training.distributed.Stopped`.
+    A signal (SIGTERM, Ctrl-C) ends it after a checkpoint with `luvli.training.run.Stopped`.
     `callbacks` are called after those that every run has.
     """
     options = options or RunOptions()
@@ -78,21 +87,10 @@ def train(
         checkpoint = _find_checkpoint(out, options.resume)
         check_files(recipe, resumed=checkpoint is not None)
         build(recipe.network)  # an unknown trunk is refused before faces are read
-        counter, weights = StepCounter(next(iter(recipe.stages))), None
-        if checkpoint is not None:
-            counter = StepCounter(**checkpoint["counter"])
-        elif options.resume:
-            counter, weights = after_finished_stages(recipe, out)
-        log = Log(out, counter.global_step + 1, fabric.is_global_zero, options.log)
-        run = TrainingRun(recipe, out, options, fabric, log)
-        try:
-            if checkpoint is not None:
-                _continue(run, counter, checkpoint)
-            elif options.resume:
-                log.say(f"{out} holds no checkpoint: beginning with stage {counter.stage}")
+        with closing(Log(out, fabric.is_global_zero, options.log)) as log:
+            run = TrainingRun(recipe, out, options, fabric, log)
+            counter, weights = _beginning(run, checkpoint)
             _run_stages(run, counter, weights, checkpoint, callbacks)
-        finally:
-            log.close()
     return out / MODEL
 
 
@@ -123,7 +121,7 @@ def _run_stages(
             weights = stage.fit(called)
             checkpoint = None
             if run.fabric.is_global_zero:
-                write_stage_model(run, name, stage.faces, weights, counter.global_step)
+                write_stage_model(run, name, stage.trained, weights, counter.global_step)
 
 
 class StageTrainer:
@@ -153,8 +151,9 @@ class StageTrainer:
         self.stopping = False
         """whether the run ends after this step"""
         # a trunk that does not learn keeps the statistics of its batch norms
-        self.batch_norm = "frozen" if keeps(self.stage, "trunk") else self.stage.batch_norm
+        self.batch_norm = "frozen" if self.stage.keeps("trunk") else self.stage.batch_norm
         self.faces, self.watched, self.order = stage_data(run, self.name, counter.step)
+        self.trained = trained_config(run, self.name, self.faces)
         self._make_network(weights, checkpoint)
 
     def fit(self, callbacks: Sequence[Callback]) -> Weights:
@@ -263,15 +262,28 @@ def _find_checkpoint(out: Path, resume: bool) -> dict[str, Any] | None:
     return None
 
 
-def _continue(run: TrainingRun, counter: StepCounter, checkpoint: dict[str, Any]) -> None:
-    """Say what changed in the recipe since the checkpoint; refuse what cannot be continued."""
-    recipe = run.recipe
+def _beginning(
+    run: TrainingRun, checkpoint: dict[str, Any] | None
+) -> tuple[StepCounter, Weights | None]:
+    """Where a run begins or goes on, and the weights of the stage before.
+
+    Says what changed in the recipe since the checkpoint; refuses what cannot be continued.
+    """
+    recipe, log = run.recipe, run.log
+    if checkpoint is None:
+        if not run.options.resume:
+            return StepCounter(next(iter(recipe.stages))), None
+        counter, weights = after_finished_stages(run)
+        log.say(f"{run.out} holds no checkpoint: beginning with stage {counter.stage}")
+        return counter, weights
+    counter = StepCounter(**checkpoint["counter"])
     old = make_recipe(checkpoint["recipe"], "the checkpoint's recipe")
     if old.network != recipe.network:
         raise InputError("the recipe's network differs from the run's: choose another --out.")
     if counter.stage not in recipe.stages:
         raise InputError(f"the run is in stage {counter.stage!r}, which the recipe lacks.")
     for key, before, after in changed_settings(old.model_dump(), recipe.model_dump()):
-        run.log.say(f"recipe changed since the run began: {key} was {before}, is now {after}")
+        log.say(f"recipe changed since the run began: {key} was {before}, is now {after}")
     run.validation = checkpoint["validation"]
-    run.log.say(f"continuing after step {counter.step} of stage {counter.stage}")
+    log.say(f"continuing after step {counter.step} of stage {counter.stage}")
+    return counter, None

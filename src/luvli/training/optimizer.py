@@ -1,15 +1,17 @@
-"""Optimisers of a recipe, the learning rate of the moment, and the average of the weights."""
+"""What moves the weights: optimisers, the learning rate of the moment, batch norms, the average."""
 
 from __future__ import annotations
 
 from math import cos, pi
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from luvli.training.recipe import AdamW, Cosine, RMSprop, Steps
+from luvli.errors import InputError
+from luvli.network import LUVLi
+from luvli.training.recipe import AdamW, BatchNorm, Cosine, RMSprop, Steps
 
 
 def make_optimizer(network: nn.Module, config: RMSprop | AdamW) -> torch.optim.Optimizer:
@@ -74,3 +76,24 @@ def lr_factor(schedule: Steps | Cosine, epoch: float, epochs: int) -> float:
         return epoch / schedule.warmup
     passed = min(1.0, (epoch - schedule.warmup) / max(epochs - schedule.warmup, 1e-9))
     return schedule.final + (1.0 - schedule.final) * (1 + cos(pi * passed)) / 2
+
+
+def prepare_norms(network: LUVLi, choice: BatchNorm, processes: int, on_cpu: bool) -> LUVLi:
+    """Batch normalisation as the stage wants it: local, over all processes, or frozen."""
+    if choice != "sync" or processes == 1:
+        return network
+    if on_cpu:
+        raise InputError(
+            "batch_norm: sync needs GPUs, as PyTorch has it: use local or frozen on CPUs."
+        )
+    convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm
+    return cast(LUVLi, convert(network))
+
+
+def set_training_mode(network: nn.Module, choice: BatchNorm) -> None:
+    """Training mode, but for frozen batch norms, which go on using their running statistics."""
+    network.train()
+    if choice == "frozen":
+        for module in network.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()

@@ -127,6 +127,11 @@ class Stage(Config):
     """statistics of each process's share of the batch; `sync`: of the whole batch, over all
     processes; `frozen`: the running statistics of the weights that the stage began with"""
 
+    def keeps(self, head: TrainedHead) -> bool:
+        """Whether the stage leaves the outputs of a head as they were."""
+        only = self.train_only
+        return bool(only) and "trunk" not in only and head not in only
+
     @field_validator("loss")
     @classmethod
     def _is_registered(cls, name: str) -> str:
@@ -236,7 +241,7 @@ class Recipe(Config):
     def stage_network(self, stage: Stage) -> NetworkConfig:
         """The network of one stage: the recipe's, at the stage's input size."""
         size = stage.input_size or self.network.input_size
-        return NetworkConfig.model_validate({**self.network.model_dump(), "input_size": size})
+        return self.network.model_copy(update={"input_size": size})
 
     def sources_of(self, stage: Stage) -> list[str]:
         """Names of the sources that a stage learns from."""

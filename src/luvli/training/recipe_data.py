@@ -12,7 +12,8 @@ from luvli.data.boxes import BoxNoise, get_enlargement
 VisibilityUse = Literal["labelled", "paper", "ignore", "frontal"]
 OcclusionUse = Literal["labelled", "pasted", "ignore"]
 Positive = Annotated[int, Field(ge=1)]
-
+LENT = ("textures", "backgrounds", "turned")
+"""what sources of photographs lend to rendered faces"""
 
 RETIRED = frozenset({"shuffle_buffer", "relabel_jitter"})
 """keys without a meaning now, which recipes inside older model files and checkpoints have"""
@@ -66,9 +67,9 @@ class Synthetic(Config):
     with `.pts` files, or the names of sources, of which only the training faces are used. The head
     must be the ICT FaceKit's"""
 
-    def lenders(self, *kinds: Literal["textures", "backgrounds", "turned"]) -> tuple[str, ...]:
+    def lenders(self, *kinds: str) -> tuple[str, ...]:
         """The sources (or the one folder) that lend skins, backgrounds or whole faces."""
-        settings = (getattr(self, kind) for kind in kinds or ("textures", "backgrounds", "turned"))
+        settings = (getattr(self, kind) for kind in kinds or LENT)
         lists = ((one,) if isinstance(one, str) else one or () for one in settings)
         return tuple(dict.fromkeys(chain.from_iterable(lists)))
 

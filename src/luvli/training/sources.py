@@ -22,7 +22,7 @@ from luvli.progress import track
 from luvli.synthetic import SyntheticFaces, TurnedFaces, synthesize
 from luvli.synthetic.photographs import write_faces
 from luvli.training.ingredients import source_folder
-from luvli.training.recipe_data import Data, Source, Synthetic
+from luvli.training.recipe_data import LENT, Data, Source, Synthetic
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def rendered_faces(settings: Synthetic, data: Data, workers: int = 1) -> list[Fa
     store = Path(data.cache or cache_root())
     photographs = {
         kind: _photographs(settings.lenders(kind), data, kind != "backgrounds", store)
-        for kind in ("textures", "backgrounds", "turned")
+        for kind in LENT
     }
     settings = settings.model_copy(update=photographs)
     text = settings.model_dump_json(exclude={"faces"}, exclude_defaults=True)
@@ -196,21 +196,9 @@ def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces | TurnedF
     """The renderer with these settings; paths start from `root`, and are whole ones: the folder of
     the faces keeps them, and is read from anywhere."""
     root = root.resolve()
-
-    def below(names: Sequence[str]) -> str | None:
-        return str(root / names[0]) if names else None
-
-    photographs = below(settings.lenders("turned"))
-    if photographs is not None:
-        return TurnedFaces(str(root / settings.head), photographs, settings.faces, settings.seed)
-    return SyntheticFaces(
-        head="procedural" if settings.head == "procedural" else str(root / settings.head),
-        count=settings.faces,
-        size=settings.size,
-        seed=settings.seed,
-        jaw=settings.jaw,
-        pose=settings.pose,  # type: ignore[arg-type]
-        textures=below(settings.lenders("textures")),
-        backgrounds=below(settings.lenders("backgrounds")),
-        closed_eyes=settings.closed_eyes,
-    )
+    places = {kind: str(root / name) for kind in LENT for name in settings.lenders(kind)}
+    head = settings.head if settings.head == "procedural" else str(root / settings.head)
+    if "turned" in places:
+        return TurnedFaces(head, places["turned"], settings.faces, settings.seed)
+    shared = settings.model_dump(include={"size", "seed", "jaw", "pose", "closed_eyes"})
+    return SyntheticFaces(head=head, count=settings.faces, **shared, **places)
