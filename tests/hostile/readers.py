@@ -191,9 +191,9 @@ def read_upload(path: Path) -> None:
     if upload.boxes:
         parse_boxes(upload.boxes, len(upload.images), limits.max_faces)
     for image in upload.images:
-        if image.refused:
-            raise image.refused
-        read_image(image.data)
+        if isinstance(image.source, InputError):
+            raise image.source
+        read_image(image.source)
 
 
 def write_tar(path: Path) -> None:

@@ -114,19 +114,13 @@ def test_shipped_card_is_complete(shipped: Predictor, luvli: Command) -> None:
 def test_demo_needs_no_extra(
     luvli: Command, shipped: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import cv2
-
-    captions: list[str] = []
-    monkeypatch.setattr(cv2, "putText", lambda image, text, *_: captions.append(text))
     monkeypatch.setitem(sys.modules, "skimage", None)
     done = luvli("demo", "--out", tmp_path / "demo")
     assert done.exit_code == 0, done.output
     assert re.search(r"confidence +(> )?0\.\d\d", done.output)
     assert "least sure" in done.output and "mean uncertainty" in done.output
-    assert [caption.split()[0] for caption in captions] == ["confidence"]  # not cut off
-    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
-        "astronaut-face.png", "astronaut.json", "astronaut.png"
-    ]  # fmt: skip
+    written = sorted(path.name for path in (tmp_path / "demo").iterdir())
+    assert written == ["astronaut.json", "astronaut.png"]
 
 
 def test_int8_and_its_cost_on_labelled_faces(

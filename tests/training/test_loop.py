@@ -315,15 +315,24 @@ def test_a_run_begins_with_the_weights_of_init(
 
 
 def test_a_stage_ends_between_its_start_and_what_it_learnt(
-    whole: Path, small_recipe: MakeRecipe
+    whole: Path, small_recipe: MakeRecipe, tmp_path: Path
 ) -> None:
+    """And the next one begins there, in the same run and in a run that goes on from its model."""
     start = dict(load_model(whole / "heatmaps.safetensors")[0].trunk.named_parameters())
     learnt = dict(load_model(whole / "model.safetensors")[0].trunk.named_parameters())
     (whole / "model.safetensors").unlink()
-    recipe = small_recipe(stages={"luvli": {"start_share": 0.25}})
-    ended, _ = load_model(train(recipe, whole, RunOptions(resume=True)))
+    more = small_recipe().stages["luvli"].model_dump() | {"epochs": 1}
+    recipe = small_recipe(stages={"luvli": {"start_share": 0.25}, "more": more})
+    train(recipe, whole, RunOptions(resume=True))
+    ended, _ = load_model(whole / "luvli.safetensors")
     moved = 0.0
     for name, weight in ended.trunk.named_parameters():
         assert torch.allclose(weight, torch.lerp(learnt[name], start[name], 0.25), atol=1e-6), name
         moved += float((weight.detach() - learnt[name].detach()).abs().sum())
     assert moved > 0.1
+    again = tmp_path / "again"
+    again.mkdir()
+    for name in ("heatmaps.safetensors", "luvli.safetensors"):
+        shutil.copy(whole / name, again)
+    train(recipe, again, RunOptions(resume=True))
+    assert same(weights_of(whole), weights_of(again))

@@ -19,27 +19,16 @@ def demo(out: Path = Option("demo-output", help="Folder for the results.")) -> N
     """
     from luvli.cli.predict_summary import trust_text
     from luvli.drawing.faces import draw
-    from luvli.drawing.sheet import captioned
-    from luvli.image.read import read_image
     from luvli.image.write import write_image
-    from luvli.prediction.parts import Row
     from luvli.prediction.predictor import load
+    from luvli.prediction.rows import Row
     from luvli.prediction.writers import write_results
 
-    photograph = read_image(PHOTOGRAPH)
     predictor = load()
-    faces = predictor.predict(photograph)
+    faces = predictor.predict(PHOTOGRAPH)
     (face,) = faces
-    overlay, close, results = (
-        out / name for name in ("astronaut.png", "astronaut-face.png", "astronaut.json")
-    )
-    drawn = draw(photograph, faces, enlarge=3)
-    x0, y0, x1, y1 = (round(3 * edge) for edge in face.box)
-    edge = (x1 - x0) // 3
-    write_image(overlay, drawn)
-    cropped = drawn[max(0, y0 - edge) : y1 + edge, max(0, x0 - edge) : x1 + edge]
-    caption = f"confidence {trust_text(face)}; 90 % ellipses"  # a longer one is cut
-    write_image(close, captioned(cropped, caption, 22))
+    drawing, results = out / "astronaut.png", out / "astronaut.json"
+    write_image(drawing, draw(PHOTOGRAPH, faces, enlarge=3))
     write_results(results, [Row(PHOTOGRAPH.name, faces)], "json")
     spread = face.uncertainty
     rows = [
@@ -52,5 +41,5 @@ def demo(out: Path = Option("demo-output", help="Folder for the results.")) -> N
     ]
     rows += [[f"least sure: {name}", f"{value:.2f} px"] for name, value in face.least_sure()]
     print_table(["face", ""], rows, title=f"astronaut (NASA), {predictor.info.name}")
-    say(f"overlay: {overlay}\nface:    {close}\nnumbers: {results}")
+    say(f"drawing: {drawing}\nnumbers: {results}")
     print_licence(predictor.info)

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from luvli.prediction.parts import JobSettings
     from luvli.prediction.predictor import Predictor
     from luvli.prediction.processes import Executor
+    from luvli.prediction.rotations import TryRotations
     from luvli.prediction.worker import PackedModel
+
+Mode = Literal["files", "ray", "print", "camera"]
+"""where results go: to files, to files by the cluster, to the terminal; or a camera's recording"""
 
 
 def predict(
@@ -43,13 +47,11 @@ def predict(
     model: str = MODEL,
     boxes: Path | None = Option(None, help="CSV or JSON with face boxes, instead of the detector."),
     small_faces: bool = Option(False, "--small-faces", help="Look closely at large images; slow."),
-    try_rotations: bool | None = Option(
-        None, help="Look for faces in four orientations; by default where none is sure."
-    ),
-    min_score: float = Option(0.6, min=0, max=1, help="Least detection score of a face."),
-    min_confidence: float | None = Option(None, min=0, max=1, help="Least confidence of a face."),
+    try_rotations: bool | None = Option(None, help="Try four orientations [where none is sure]."),
+    min_score: float = Option(0.6, help="Least detection score of a face."),
+    min_confidence: float | None = Option(None, help="Least confidence of a face."),
     max_failure_rate: float | None = Option(
-        None, help="Mark faces as accepted so that at most this share of them failed."
+        None, help="At most this share of accepted faces fails."
     ),
     smooth: bool = Option(False, "--smooth", help="Videos: smooth the points in time."),
     overwrite: bool = Option(False, "--overwrite", help="Replace results of another run in OUT."),
@@ -57,7 +59,7 @@ def predict(
     device: Literal["cpu", "cuda"] = Option("cpu", help="What the network runs on."),
     engine: Engine = ENGINE,
     columns: str | None = Option(None, metavar="IMAGE,NAME", help="Columns of a Parquet source."),
-    part_size: int | None = Option(None, min=1, help="Images, or frames, written together."),
+    part_size: int | None = Option(None, help="Images, or frames, written together."),
 ) -> None:
     """Find faces and write their landmarks with covariance and visibility.
 
@@ -71,53 +73,75 @@ def predict(
     Examples: `luvli predict photo.jpg`, `luvli predict photos/ --draw --out results`
     """
     from luvli.prediction.inputs import Inputs
-    from luvli.prediction.parts import JobSettings
+    from luvli.prediction.settings import JobSettings
 
-    on_ray, printing = engine == "ray", json or "-" in paths
-    writing = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
-    camera = _check(paths, on_ray, json, writing)
+    asked = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
+    mode = _mode(paths, engine, json, asked)
     if draw is None:
-        draw = format is None and not (on_ray or printing) and Inputs(paths).is_photograph()
-    if try_rotations is None and boxes:  # those of the image as it is
-        try_rotations = False
+        draw = format is None and mode == "files" and Inputs(paths).is_photograph()
     image_column, _, name_column = (columns or "").partition(",")
-    settings = JobSettings(
-        out=out or "predictions", format=format or ("parts" if on_ray else "json"),
-        draw=draw, smooth=smooth, measures=measures, min_score=min_score,
-        min_confidence=min_confidence,
-        try_rotations="auto" if try_rotations is None else try_rotations,
-        image_column=image_column or None, name_column=name_column or None, part_size=part_size,
-    )  # fmt: skip
     packed = _packed(model, device, boxes, small_faces, max_failure_rate)
-    settings = replace(settings, note=packed.digest(boxes))
-    if camera is not None:
-        predictor = packed.open(threads)
-        info, summary = predictor.info, _record(predictor, settings, camera)
-    else:
-        executor, info = _executor(on_ray, packed, threads)
-        _check_model(info, settings)
-        if printing:
-            raise typer.Exit(_print_json(executor, paths, settings))
-        inputs = Inputs(paths, settings.out)
-        inputs = inputs.absolute() if on_ray else inputs
-        summary, settings = _write(executor, inputs, settings, out is None, overwrite)
-    print_summary(summary, settings)
-    print_licence(info)
-    raise typer.Exit(1 if summary.failed else 0)
+    settings = JobSettings(
+        out=out or "predictions", format=format or ("parts" if mode == "ray" else "json"),
+        draw=draw, smooth=smooth, measures=measures, min_score=min_score,
+        min_confidence=min_confidence, part_size=part_size, note=packed.digest(boxes),
+        try_rotations=_rotations(try_rotations, boxes), image_column=image_column or None,
+        name_column=name_column or None,
+    )  # fmt: skip
+    raise typer.Exit(_run(mode, paths, packed, settings, threads, out is None, overwrite))
 
 
-def _check(paths: list[str], on_ray: bool, json: bool, writing: dict[str, Any]) -> int | None:
-    """The number of the camera, where it is one; refuses what does not go together."""
-    printing = json or "-" in paths
-    camera = re.fullmatch(r"camera:(\d+)", paths[0])
-    if camera and (len(paths) > 1 or on_ray or printing):
-        raise InputError("a camera is recorded alone: leave out other paths, --json, --engine ray.")
+def _mode(paths: list[str], engine: Engine, json: bool, writing: dict[str, Any]) -> Mode:
+    """What is to be done; refuses what does not go together."""
+    on_ray, printing = engine == "ray", json or "-" in paths
+    if re.fullmatch(r"camera:\d+", paths[0]):
+        if len(paths) > 1 or on_ray or printing:
+            raise InputError(
+                "a camera is recorded alone: leave out other paths, --json, --engine ray."
+            )
+        return "camera"
     if on_ray:
         refuse({"--json": printing}, "--engine ray writes files")
+        return "ray"
     if printing:
         why = "--json prints the results" if json else "an image from - has its results printed"
         refuse(writing, f"{why} and writes no file")
-    return int(camera[1]) if camera else None
+        return "print"
+    return "files"
+
+
+def _rotations(wanted: bool | None, boxes: Path | None) -> TryRotations:
+    """By default where no face is sure; boxes are those of the image as it is."""
+    return wanted if wanted is not None else False if boxes else "auto"
+
+
+def _run(
+    mode: Mode,
+    paths: list[str],
+    packed: PackedModel,
+    settings: JobSettings,
+    threads: int | None,
+    free: bool,
+    overwrite: bool,
+) -> int:
+    """Do it, print what came of it -> the exit code. With `free`, write to a folder that holds
+    nothing else."""
+    from luvli.prediction.inputs import Inputs
+
+    if mode == "camera":
+        predictor = packed.open(threads)
+        info, summary = predictor.info, _record(predictor, settings, int(paths[0][7:]))
+    else:
+        executor, info = _executor(mode == "ray", packed, threads)
+        _check_model(info, settings)
+        if mode == "print":
+            return _print_json(executor, paths, settings)
+        inputs = Inputs(paths, settings.out)
+        inputs = inputs.absolute() if mode == "ray" else inputs
+        summary, settings = _write(executor, inputs, settings, free, overwrite)
+    print_summary(summary, settings)
+    print_licence(info)
+    return 1 if summary.failed else 0
 
 
 def _packed(

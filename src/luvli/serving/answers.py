@@ -56,20 +56,16 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
         raise Refused("unusable", "a drawing is made of one image: send one, or ask for JSON.")
     text = query.boxes or upload.boxes
     boxes = parse_boxes(text, len(images), limits.max_faces) if text else [None] * len(images)
-    jobs = [
-        model.predict(Job(image.data, rows, query.min_score))
-        for image, rows in zip(images, boxes, strict=True)
-        if not image.refused
-    ]
-    predicted = iter(await asyncio.gather(*jobs))
-    results = [(image.refused, 0) if image.refused else next(predicted) for image in images]
+    pairs = zip(images, boxes, strict=True)
+    jobs = [model.predict(Job(image.source, rows, query.min_score)) for image, rows in pairs]
+    results: list[Predicted] = await asyncio.gather(*jobs)
     faces = [each for each, _ in results if isinstance(each, Faces)]
     if len(faces) < len(results) and (kind != JSON or len(images) == 1):
         raise next(each for each, _ in results if isinstance(each, InputError))
     if kind == CSV:
         return await engine.in_thread(csv_answer, faces)
     if kind == PNG:
-        return await engine.in_thread(write_drawing, images[0].data, faces[0], query.coverage)
+        return await engine.in_thread(write_drawing, images[0].source, faces[0], query.coverage)
     timings = {"total": round((time.monotonic() - start) * 1e3, 3)}
     about = {"model": model.name, "version": __version__, "timings": timings}
     return await engine.in_thread(json_answer, results, upload, about, query)

@@ -20,8 +20,8 @@ from luvli.serving.answers import answer, answer_kind, describe_model, to_json
 from luvli.serving.engine import Engine, Take
 from luvli.serving.errors import Refused, refusal
 from luvli.serving.guard import Guard
-from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody, PredictQuery, first_problem
-from luvli.serving.settings import PAGE
+from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody, PredictQuery
+from luvli.serving.settings import PAGE, first_problem
 from luvli.serving.stream import serve_stream
 from luvli.serving.upload import read_body, read_upload
 

@@ -54,9 +54,9 @@ class Budget:
 
 
 class Job(NamedTuple):
-    """One image: the bytes of its file, boxes if there are any, and the detector's threshold."""
+    """One image (or why it is refused), boxes if there are any, and the detector's threshold."""
 
-    data: bytes
+    source: bytes | InputError
     boxes: list[Box] | None
     min_score: float
 
@@ -88,11 +88,11 @@ class ServedModel:
         with self._metrics.batch_seconds.time():
             for (detects, min_score), which in alike.items():
                 boxes = None if detects else [jobs[i].boxes or [] for i in which]
-                data = [jobs[i].data for i in which]
-                best = self.predictor.predict_best(data, boxes, min_score, max_faces=limit)
+                sources = [jobs[i].source for i in which]
+                best = self.predictor.predict_best(sources, boxes, min_score, max_faces=limit)
                 results |= zip(which, best, strict=True)
         count = sum(len(faces) for faces, _ in results.values() if isinstance(faces, Faces))
-        self._metrics.images.inc(len(jobs))
+        self._metrics.images.inc(sum(isinstance(job.source, bytes) for job in jobs))
         self._metrics.faces.inc(count)
         self._metrics.batch_faces.observe(count)
         return [results[i] for i in range(len(jobs))]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
@@ -155,11 +154,3 @@ def parse_boxes(text: str, images: int, limit: int) -> list[list[Box] | None]:
     if (most := max(map(len, rows))) > limit:
         raise Refused("too_large", f"there are {most} boxes, the limit is {limit}.")
     return [[Box(*row) for row in each] for each in rows]
-
-
-def first_problem(errors: Sequence[Any], options: type[BaseModel]) -> str:
-    """The first of pydantic's errors about `options` as a sentence."""
-    name = str(errors[0]["loc"][-1])[:50] if errors[0]["loc"] else "the message"
-    if errors[0]["type"] == "extra_forbidden":
-        return f"there is no option {name!r}: choose from {', '.join(options.model_fields)}."
-    return f"{name} cannot be used: {errors[0]['msg']}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,15 @@ MIN_TOKEN = 16
 def about(words: str, **constraints: Any) -> Any:
     """A field with its description."""
     return Field(description=words, **constraints)
+
+
+def first_problem(errors: Sequence[Any], options: type[BaseModel]) -> str:
+    """The first of pydantic's errors about `options` as a sentence."""
+    first = errors[0]
+    name = str(first["loc"][-1])[:50] if first["loc"] else "the message"
+    if first["type"] == "extra_forbidden":
+        return f"there is no option {name!r}: choose from {', '.join(options.model_fields)}."
+    return f"{name} cannot be used: {first['msg']}."
 
 
 class Limits(BaseModel):
@@ -61,11 +70,8 @@ class Limits(BaseModel):
         try:
             return cls.model_validate({name: value for name, _, value in pairs})
         except ValidationError as error:
-            first = error.errors()[0]
-            raise InputError(
-                f"--limit {first['loc'][0]} cannot be {first['input']!r}: {first['msg']}. Write "
-                f"NAME=NUMBER; the names are {', '.join(cls.model_fields)}."
-            ) from error
+            problem = first_problem(error.errors(), cls)
+            raise InputError(f"--limit takes NAME=NUMBER: {problem}") from error
 
 
 class ServerSettings(BaseModel):

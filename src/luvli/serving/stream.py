@@ -25,7 +25,8 @@ from luvli.prediction.video import Frame
 from luvli.serving.answers import face_fields, to_json
 from luvli.serving.engine import Engine
 from luvli.serving.errors import Refused, refusal
-from luvli.serving.schema import StreamOptions, first_problem
+from luvli.serving.schema import StreamOptions
+from luvli.serving.settings import first_problem
 from luvli.serving.upload import header_size
 
 TRY_LATER = 1013

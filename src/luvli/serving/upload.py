@@ -28,12 +28,12 @@ MAX_FIELD_BYTES = 200_000
 
 
 class UploadedImage(NamedTuple):
-    """The bytes of an image that may be decoded, or why it may not."""
+    """An image of a request."""
 
-    data: bytes
+    source: bytes | Refused
+    """its file, which may be decoded, or why it may not"""
     size: tuple[int, int] = (0, 0)
     """width and height in pixels, upright"""
-    refused: Refused | None = None
 
 
 class Upload(NamedTuple):
@@ -99,7 +99,7 @@ def checked(data: bytes, limits: Limits, name: str) -> UploadedImage:
     try:
         return UploadedImage(data, header_size(data, limits, name))
     except Refused as error:
-        return UploadedImage(b"", refused=error)
+        return UploadedImage(error)
 
 
 def header_size(data: bytes, limits: Limits, name: str) -> tuple[int, int]:

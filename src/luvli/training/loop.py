@@ -26,7 +26,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from luvli.errors import InputError
 from luvli.files import write_text
-from luvli.network import LUVLi, build, load_weights_into
+from luvli.network import LUVLi, build, load_model, load_weights_into
 from luvli.network.inference import network_input
 from luvli.network.weights import fitting_weights
 from luvli.progress import track
@@ -58,6 +58,7 @@ from luvli.training.run import (
 from luvli.training.stages import (
     after_finished_stages,
     load_faces,
+    mixed_weights,
     stage_data,
     train_failure_head,
     trained_config,
@@ -184,7 +185,11 @@ class StageTrainer:
                 )
         for callback in callbacks:
             callback.stage_ends(self)
-        return {name: tensor.detach().cpu().clone() for name, tensor in self.result().items()}
+        weights = {name: tensor.detach().cpu().clone() for name, tensor in self.result().items()}
+        if self.stage.start_share is None:
+            return weights
+        start = load_model(self.run.start_path(self.name))[0].state_dict()
+        return mixed_weights(weights, start, self.stage.start_share)
 
     def step(self, batch: Batch, lr: float) -> StageLosses:
         """Learn from one batch."""

@@ -177,10 +177,6 @@ def write_stage_model(
 ) -> None:
     """Write the model file of a finished stage, `steps` steps after the run began."""
     recipe, network = run.recipe, build(config)
-    share = recipe.stages[name].start_share
-    if share is not None:
-        start = load_model(run.start_path(name))[0].state_dict()
-        weights = mixed_weights(weights, start, share)
     network.load_state_dict(weights)
     info = {
         "name": recipe.name,
