@@ -73,7 +73,7 @@ def predict(
     Examples: `luvli predict photo.jpg`, `luvli predict photos/ --draw --out results`
     """
     from luvli.prediction.inputs import Inputs
-    from luvli.prediction.settings import JobSettings
+    from luvli.prediction.parts import JobSettings
 
     asked = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
     mode = _mode(paths, engine, json, asked)
