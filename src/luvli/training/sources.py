@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from luvli.data.cache import cache_root
 from luvli.data.convert import change_markup
@@ -196,7 +197,9 @@ def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces | TurnedF
     """The renderer with these settings; paths start from `root`, and are whole ones: the folder of
     the faces keeps them, and is read from anywhere."""
     root = root.resolve()
-    places = {kind: str(root / name) for kind in LENT for name in settings.lenders(kind)}
+    places: dict[str, Any] = {
+        kind: str(root / name) for kind in LENT for name in settings.lenders(kind)
+    }
     head = settings.head if settings.head == "procedural" else str(root / settings.head)
     if "turned" in places:
         return TurnedFaces(head, places["turned"], settings.faces, settings.seed)

@@ -21,7 +21,7 @@ from luvli.progress import track
 from luvli.training.batch import TrainingFaces
 from luvli.training.losses import LOSSES
 from luvli.training.order import StageOrder, faces_per_epoch
-from luvli.training.recipe import Recipe, Stage
+from luvli.training.recipe import Recipe, Stage, TrainedHead
 from luvli.training.relabel import relabel, teacher_labels
 from luvli.training.run import StepCounter, TrainingRun
 from luvli.training.sources import SourceFaces, load_source, model_detector, name_hash
@@ -157,18 +157,18 @@ def trained_config(run: TrainingRun, name: str, faces: TrainingFaces) -> Network
     """The stage's network, saying which of its outputs mean something."""
     stage = run.recipe.stages[name]
     loss = LOSSES[stage.loss]
-    flags = {
-        "covariance_trained": loss.trains_covariance,
-        "visibility_trained": (
-            loss.trains_visibility and stage.use_visibility and faces.any_hidden()
-        ),
-        "occlusion_trained": stage.occlusion_weight > 0 and faces.any_covered(),
+    visible = loss.trains_visibility and stage.use_visibility and faces.any_hidden()
+    covered = stage.occlusion_weight > 0 and faces.any_covered()
+    heads: dict[TrainedHead, tuple[str, bool]] = {
+        "cholesky": ("covariance_trained", loss.trains_covariance),
+        "visibility": ("visibility_trained", visible),
+        "occlusion": ("occlusion_trained", covered),
     }
-    if stage.train_only:
-        start = load_model(run.start_path(name))[0].config
-        for head, flag in zip(("cholesky", "visibility", "occlusion"), flags, strict=True):
-            if stage.keeps(head):
-                flags[flag] = getattr(start, flag)
+    start = load_model(run.start_path(name))[0].config if stage.train_only else None
+    flags = {
+        flag: getattr(start, flag) if stage.keeps(head) else trained
+        for head, (flag, trained) in heads.items()
+    }
     return run.recipe.stage_network(stage).model_copy(update=flags)
 
 
