@@ -20,7 +20,7 @@ from luvli.data.formats import LABEL_FORMATS, read_labels, write_labels
 from luvli.data.formats.label_parquet import write_label_shards
 from luvli.data.record import FaceRecord
 from luvli.data.sets import get_set
-from luvli.data.sets.definition import Problem, Request
+from luvli.data.sets.definition import Reading
 from luvli.data.sets.parquet import read_parquet_set
 from luvli.errors import InputError
 from luvli.evaluation.match import read_faces
@@ -93,11 +93,12 @@ def write_shard(path: Path) -> None:
 
 def read_shard(path: Path) -> None:
     """As training does, label and image."""
-    for face in read_parquet_set(Request(path, "all", get_set("parquet"))):
-        if isinstance(face, Problem):
-            raise InputError(str(face))
-        if isinstance(face, FaceRecord):
-            read_image(face.image or "")
+    reading = Reading(path, get_set("parquet"), "all")
+    read_parquet_set(reading)
+    for problem in reading.problems:
+        raise InputError(str(problem))
+    for face in reading.faces:
+        read_image(face.image or "")
 
 
 # -- predictions ---------------------------------------------------------------------------------
