@@ -11,17 +11,15 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.data.boxes import crop_box
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import subsets_of
 from luvli.drawing.schematic import draw_schematic
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, require
-from luvli.image import Crop, read_image
+from luvli.image import Box, Crop, read_image
 from luvli.image.align import similarity
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
@@ -43,14 +41,17 @@ def label_sheet(records: Sequence[FaceRecord], columns: int = 4, size: int = 220
 
     A record without image shows its landmarks on grey.
     """
-    samples = []
-    for record in records:
-        box = crop_box(record.with_changes(box=None), noise="none")
-        crop = Crop.from_box(box, size, 1.35)
-        grey = np.full((size, size, 3), 190, np.uint8)
-        image = grey if record.image is None else crop.warp(read_image(record.image))
-        samples.append((image, crop.to_crop(record.points), record.visibility))
-    return _sheet(samples, records, columns)
+    crops = [Crop.from_box(Box(*record.tight_box), size, 1.35) for record in records]
+    grey = np.full((size, size, 3), 190, np.uint8)
+    images = [
+        grey if record.image is None else crop.warp(read_image(record.image))
+        for crop, record in zip(crops, records, strict=True)
+    ]
+    cut = [
+        record.with_changes(points=crop.to_crop(record.points))
+        for crop, record in zip(crops, records, strict=True)
+    ]
+    return _sheet(images, cut, columns)
 
 
 def sample_sheet(
@@ -58,43 +59,40 @@ def sample_sheet(
 ) -> ImageArray:
     """Faces as a network in training sees them, with their landmarks."""
     samples = [dataset[epoch, index] for index in indices]
-    drawn = [(sample["image"], sample["points"], sample["visibility"]) for sample in samples]
-    return _sheet(drawn, [dataset.records[index] for index in indices], columns)
+    cut = [
+        dataset.records[i].with_changes(points=sample["points"], visibility=sample["visibility"])
+        for i, sample in zip(indices, samples, strict=True)
+    ]
+    return _sheet([sample["image"] for sample in samples], cut, columns)
 
 
-def draw_landmarks(
-    image: ImageArray, points: NDArray[np.floating], visibility: NDArray[np.int8]
-) -> ImageArray:
-    """A copy with a dot for each located landmark (k, 2), in pixels of the image."""
-    import cv2
-
-    drawn = image.copy()
-    radius = round(max(1.5, image.shape[0] / 90) * 2**_SHIFT)
-    for (x, y), kind in zip(points.tolist(), visibility, strict=True):
-        if kind > Visibility.SELF_OCCLUDED:
-            place = round(x * 2**_SHIFT), round(y * 2**_SHIFT)
-            colour = _RED if kind == Visibility.EXTERNALLY_OCCLUDED else _GREEN
-            cv2.circle(drawn, place, radius, colour, -1, cv2.LINE_AA, _SHIFT)
-    return drawn
-
-
-def _sheet(
-    samples: Sequence[tuple[ImageArray, NDArray[np.floating], NDArray[np.int8]]],
-    records: Sequence[FaceRecord],
-    columns: int,
-) -> ImageArray:
-    """Rows of faces; with schematics if any landmark of the sheet is self-occluded."""
-    hidden = any((classes == Visibility.SELF_OCCLUDED).any() for _, _, classes in samples)
+def _sheet(images: Sequence[ImageArray], records: Sequence[FaceRecord], columns: int) -> ImageArray:
+    """Rows of crops with their labels in crop pixels; with schematics if any landmark of the sheet
+    is self-occluded."""
+    hidden = [record.visibility == Visibility.SELF_OCCLUDED for record in records]
     cells = []
-    for (image, points, classes), record in zip(samples, records, strict=True):
-        cell = draw_landmarks(image, points, classes)
-        if hidden and is_markup(record.markup):
-            numbers = np.flatnonzero(classes == Visibility.SELF_OCCLUDED).tolist()
-            markup = get_markup(record.markup)
+    for image, record, gone in zip(images, records, hidden, strict=True):
+        cell = draw_landmarks(image, record)
+        if np.concatenate(hidden).any() and is_markup(record.markup):
+            markup, numbers = get_markup(record.markup), np.flatnonzero(gone).tolist()
             beside = draw_schematic(markup, len(cell), numbers=False, hidden=numbers)
             cell = np.concatenate([cell, beside], axis=1)
         cells.append(captioned(cell, record.face_id))
     return contact_sheet(cells, columns, gap=6)
+
+
+def draw_landmarks(image: ImageArray, record: FaceRecord) -> ImageArray:
+    """A copy with a dot for each located landmark, in pixels of the image."""
+    import cv2
+
+    drawn = image.copy()
+    radius = round(max(1.5, image.shape[0] / 90) * 2**_SHIFT)
+    for j in np.flatnonzero(record.visible):
+        x, y = np.rint(record.points[j] * 2**_SHIFT).astype(int).tolist()
+        external = record.visibility[j] == Visibility.EXTERNALLY_OCCLUDED
+        colour = _RED if external else _GREEN
+        cv2.circle(drawn, (x, y), radius, colour, -1, cv2.LINE_AA, _SHIFT)
+    return drawn
 
 
 def mean_shape(records: Sequence[FaceRecord]) -> Floats:

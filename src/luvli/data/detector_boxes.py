@@ -30,36 +30,38 @@ def with_detector_boxes(
     """
     images = list(dict.fromkeys(str(record.image) for record in records if record.image))
     searched = dict(zip(images, _search(images, cache, detector, skip_bad), strict=True))
-    problems = [row for row in searched.values() if isinstance(row, str)]
+    problems = [boxes for boxes in searched.values() if isinstance(boxes, str)]
     if problems and not skip_bad:
         raise InputError(f"{problems[0]} Or leave it out with --skip-bad.")
     if problems:
         _warn(f"{len(problems):,} images cannot be read and are left out; the first: {problems[0]}")
-    readable = [
-        (record, rows)
-        for record in records
-        if not isinstance(rows := searched.get(str(record.image), ""), str)
-    ]
-    detected = []
-    for record, rows in readable:
-        boxes = [Box(*map(float, edges)) for edges in rows]
-        if record.visible.any():
-            box = best_match(Box(*record.tight_box), boxes)
+    detected, missing = [], 0
+    for record in records:
+        rows = searched.get(str(record.image), "")
+        if isinstance(rows, str):
+            continue
+        if box := _box_of(record, [Box(*map(float, row)) for row in rows]):
+            detected.append(
+                record.with_changes(box=box.array, box_kind="detector", score=box.score)
+            )
         else:
-            whole = [] if record.labelled.any() else boxes
-            box = max(whole, key=lambda box: box.width * box.height, default=None)
-        if box is not None:
-            fields = {"box": box.array, "box_kind": "detector", "score": box.score}
-            detected.append(record.with_changes(**fields))
+            missing += 1
     if not detected:
         raise InputError(
             "the detector finds none of the training faces: set boxes: labels for this source."
         )
-    if missing := len(readable) - len(detected):
-        _warn(
-            f"the detector does not find {missing:,} of {len(readable):,} faces: they are left out."
-        )
+    if missing:
+        count = missing + len(detected)
+        _warn(f"the detector does not find {missing:,} of {count:,} faces: they are left out.")
     return detected
+
+
+def _box_of(record: FaceRecord, boxes: Sequence[Box]) -> Box | None:
+    """The box of a face; without labels the largest one, and none if all are self-occluded."""
+    if record.visible.any():
+        return best_match(Box(*record.tight_box), boxes)
+    whole = [] if record.labelled.any() else boxes
+    return max(whole, key=lambda box: box.width * box.height, default=None)
 
 
 def _search(

@@ -48,40 +48,29 @@ def write_label_shards(
     types["visibility"] = arrow.list_(arrow.int8())
     schema = arrow.schema({"image": arrow.binary(), **types})
     compression = {"image": "none"} | dict.fromkeys(types, "zstd")
+    options = {"row_group_size": group_faces, "compression": compression, "use_dictionary": False}
     names: list[str] = []
     with whole_folder(target, "choose another --out") as temporary:
-        waiting = iter(records)
-        while part := [row_of_record(record) for record in islice(waiting, file_faces)]:
+        rows = map(row_of_record, records)
+        while part := list(islice(rows, file_faces)):
             names.append(f"{len(names):05d}.parquet")
-            parquet.write_table(
-                arrow.Table.from_pylist(part, schema),
-                temporary / names[-1],
-                row_group_size=group_faces,
-                compression=compression,
-                use_dictionary=False,
-            )
+            table = arrow.Table.from_pylist(part, schema)
+            parquet.write_table(table, temporary / names[-1], **options)
     return [target / name for name in names]
 
 
 def row_of_record(record: FaceRecord) -> dict[str, Any]:
     """A face as a row; its image's bytes as they are in the file."""
-    image = record.image
-    try:
-        content = None if image is None else image.read_bytes()
-    except OSError as error:
-        raise unreadable(image or "", error) from error
-    return {
-        "image": content,
-        "face_id": record.face_id,
-        "name": None if image is None else image.name,
-        "dataset": record.dataset,
-        "markup": record.markup,
-        "points": record.points.ravel(),
-        "visibility": record.visibility,
-        "box": record.box,
-        "box_kind": record.box_kind,
-        "attributes": json.dumps(dict(record.attributes)) if record.attributes else None,
-    }
+    row = {name: getattr(record, name, None) for name in SHARD_COLUMNS}
+    row |= {"points": record.points.ravel(), "name": None, "attributes": None}
+    if record.attributes:
+        row["attributes"] = json.dumps(dict(record.attributes))
+    if image := record.image:
+        try:
+            row["image"], row["name"] = image.read_bytes(), image.name
+        except OSError as error:
+            raise unreadable(image, error) from error
+    return row
 
 
 def record_of_row(row: Mapping[str, Any], fallback: str = "") -> FaceRecord:

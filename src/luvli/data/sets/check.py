@@ -108,21 +108,18 @@ def check_set(name: str, root: PathLike, decode: bool = False, track: Track = it
 
 
 def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> Iterator[CheckRow]:
+    """The split, and those of its subsets that the paper counts, or, in a set that it does not
+    have, that are not empty."""
     labelled = faces
     if any(problem.kind == "missing image" for problem in faces.problems):
         labelled = read_set(info.name, root, faces.split, protocol=protocol, images=False)
     labels, images = labelled.subset_counts(), faces.subset_counts()
-
-    def row(subset: str, labelled: int, there: int) -> CheckRow:
+    labels[""], images[""] = len(labelled), len(faces)
+    for subset in ("", *info.subsets):
         part = f"{faces.split}/{subset}".rstrip("/")
         paper = info.expected.get(f"{protocol}/{part}", info.expected.get(part))
-        return CheckRow(protocol, faces.split, subset, labelled, there, paper)
-
-    yield row("", len(labelled), len(faces))
-    for subset in info.subsets:
-        counted = row(subset, labels[subset], images[subset])
-        if counted.paper is not None or (not info.expected and labels[subset]):
-            yield counted
+        if not subset or paper is not None or (not info.expected and labels[subset]):
+            yield CheckRow(protocol, faces.split, subset, labels[subset], images[subset], paper)
 
 
 HEADINGS = ("name", "data set", "train", "test", "points", "profile", "self", "ext.")

@@ -54,7 +54,7 @@ def read_cofw68(reading: Reading) -> None:
     for number, label in labels.items():
         face_id, name = f"{number:04d}", f"image {number} of {_IMAGE_FILES[0]}"
         read = partial(_face, label, boxes.get(number))
-        reading.face(label, face_id, read, images and images.image(face_id), name)
+        reading.face(label, face_id, read, images.image(face_id) if images else None, name)
     reading.count_boxes([boxes.get(number) for number in labels], _BOX_FILE)
 
 
