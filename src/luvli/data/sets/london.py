@@ -20,32 +20,12 @@ from luvli.arrays import Floats
 from luvli.data.formats.common import face, load_json
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Reading
+from luvli.data.sets.other_points import as_ibug68
 from luvli.data.sets.source_files import Folder, natural_key
 from luvli.errors import InputError
-from luvli.image.polyline import points_along
 
 _LABELS = "points189.json"
 
-# Lines of the template, and the landmarks that lie on each at these parts of its length. The ends
-# of a line are the same points in both; between them the template has more points, or fewer.
-_BROW = (0.08, 0.3, 0.5, 0.8, 1.0)  # as the ICT head's authors share out its brows
-_EVENLY_9 = tuple(np.linspace(0, 1, 9).tolist())
-_LINES: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]], ...] = (
-    # the outline of the face, from the root of the ear to the chin (its beginning: `_OUTLINES`)
-    ((109, 185, 110, 186, 111, 125, 126, 127, 128, 129), tuple(range(9)), _EVENLY_9),
-    ((112, 187, 113, 188, 114, 133, 132, 131, 130, 129), tuple(range(16, 7, -1)), _EVENLY_9),
-    # the bridge of the nose, which the template has on both of its sides
-    ((50, 51, 52, 53), (27, 28, 29), (0.12, 0.53, 0.92)),
-    ((56, 57, 58, 59), (27, 28, 29), (0.12, 0.53, 0.92)),
-    # upper edges of the brows
-    ((71, 72, 73, 74, 75), (17, 18, 19, 20, 21), _BROW),
-    ((82, 81, 80, 79, 78), (26, 25, 24, 23, 22), _BROW),
-    # lids, from corner to corner
-    ((18, 19, 20, 21, 22), (36, 37, 38, 39), (0.0, 1 / 3, 2 / 3, 1.0)),
-    ((18, 28, 29, 30, 22), (41, 40), (1 / 3, 2 / 3)),
-    ((23, 24, 25, 26, 27), (42, 43, 44, 45), (0.0, 1 / 3, 2 / 3, 1.0)),
-    ((23, 31, 32, 33, 27), (47, 46), (1 / 3, 2 / 3)),
-)
 # Edges of the lips from corner to corner, and the landmarks on each that stand in the columns of
 # the upper lip's left peak, middle and right peak.
 _COLUMNS = (89, 90, 91)
@@ -54,13 +34,6 @@ _LIPS = (
     ((87, 99, 100, 101, 102, 103, 93), (67, 66, 65)),
     ((87, 104, 105, 106, 107, 108, 93), (58, 57, 56)),
 )
-# Landmark -> the template points whose mean it is.
-_OTHERS: dict[int, tuple[int, ...]] = {
-    31: (64,), 33: (55,), 35: (69,),
-    48: (87,), 49: (88,), 50: (89,), 51: (90,), 52: (91,), 53: (92,), 54: (93,),
-    55: (108,), 59: (104,),
-}  # fmt: skip
-
 # First point of each side's outline, and the outer corner of its eye. The template's people began
 # the outline at the root of the ear: 0.052 of the eyes' distance below the eyes on average, but by
 # 0.085 more or less.
@@ -82,21 +55,12 @@ def landmarks_of_template(template: Floats) -> Floats:
     for first, corner in _OUTLINES:  # straight up or down the temple, to the usual height
         aside = (template[first] - template[corner]) @ across
         template[first] = template[corner] + across * aside + down * _ROOT_OF_EAR * distance
-    places_of: list[list[Floats]] = [[] for _ in range(68)]
-    for line, landmarks, parts in _LINES:
-        for landmark, point in zip(
-            landmarks, points_along(template[list(line)], parts), strict=True
-        ):
-            places_of[landmark].append(point)
+    points = as_ibug68(template, "london")
     columns = template[list(_COLUMNS)] @ across
     for line, landmarks in _LIPS:
         edge = template[list(line)]
-        for landmark, column in zip(landmarks, columns, strict=True):
-            places_of[landmark] = [_at_column(edge, across, column)]
-    for landmark, sources in _OTHERS.items():
-        places_of[landmark] = [template[source] for source in sources]
-    nowhere = np.full(2, np.nan)
-    return np.array([np.mean(places, axis=0) if places else nowhere for places in places_of]) - 0.5
+        points[list(landmarks)] = [_at_column(edge, across, column) for column in columns]
+    return points - 0.5
 
 
 def _at_column(line: Floats, across: Floats, column: float) -> Floats:
