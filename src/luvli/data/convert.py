@@ -87,10 +87,12 @@ def write_label_tree(
     if format is None:
         choices = ", ".join(single)
         raise InputError(f"{place} has no suffix: name the format with --to, one of {choices}.")
-    files = {
-        place / f"{name}{get_format(format).suffix}": faces
-        for name, faces in _by_file(records, format).items()
-    }
+    files: dict[Path, list[FaceRecord]] = {}
+    for number, record in enumerate(records):
+        name = _file_name(record, number, format) + get_format(format).suffix
+        while format == "pts" and place / name in files:
+            name = f"{name.removesuffix('.pts')}-2.pts"
+        files.setdefault(place / name, []).append(record)
     losses = Counter[str]()
     for path, faces in files.items():
         with warnings.catch_warnings(record=True) as caught:
@@ -103,15 +105,9 @@ def write_label_tree(
     return list(files)
 
 
-def _by_file(records: Sequence[FaceRecord], format: str) -> dict[str, list[FaceRecord]]:
-    """Faces by the names of their files: one for each face (pts) or image (LabelMe)."""
-    groups: dict[str, list[FaceRecord]] = {}
-    for number, record in enumerate(records):
-        stem = Path(record.image).stem if record.image else f"face{number}"
-        name = (record.face_id or stem) if format == "pts" else stem
-        check_file_name(name)
-        name = name.replace("#", "_")
-        while format == "pts" and name in groups:
-            name = f"{name}-2"
-        groups.setdefault(name, []).append(record)
-    return groups
+def _file_name(record: FaceRecord, number: int, format: str) -> str:
+    """What the file of a face (pts) or of its image (LabelMe) is called, without its suffix."""
+    stem = Path(record.image).stem if record.image else f"face{number}"
+    name = (record.face_id or stem) if format == "pts" else stem
+    check_file_name(name)
+    return name.replace("#", "_")

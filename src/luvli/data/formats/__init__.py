@@ -19,10 +19,11 @@ from luvli.data.formats.dlib_xml import read_dlib, write_dlib
 from luvli.data.formats.json import read_json, write_json
 from luvli.data.formats.labelme import read_labelme, write_labelme
 from luvli.data.formats.lists import (
-    read_cofw68_text,
-    read_hrnet_csv,
-    read_star_tsv,
-    read_wflw_list,
+    iterate_cofw68,
+    iterate_hrnet,
+    iterate_star,
+    iterate_wflw,
+    whole,
     write_hrnet_csv,
 )
 from luvli.data.formats.matlab import read_menpo_mat
@@ -84,10 +85,10 @@ LABEL_FORMATS = {
     "labelme": LabelFormat(".json", read_labelme, write_labelme, single=True),
     "spiga": LabelFormat(".json", read_spiga, write_spiga),
     "dlib": LabelFormat(".xml", read_dlib, write_dlib),
-    "hrnet": LabelFormat(".csv", read_hrnet_csv, write_hrnet_csv),
-    "star": LabelFormat(".tsv", read_star_tsv),
-    "wflw": LabelFormat(".txt", read_wflw_list),
-    "cofw68": LabelFormat(".txt", read_cofw68_text),
+    "hrnet": LabelFormat(".csv", whole(iterate_hrnet), write_hrnet_csv),
+    "star": LabelFormat(".tsv", whole(iterate_star)),
+    "wflw": LabelFormat(".txt", whole(iterate_wflw)),
+    "cofw68": LabelFormat(".txt", whole(iterate_cofw68)),
     "menpo": LabelFormat(".mat", read_menpo_mat),
 }
 _BY_SUFFIX = {".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json"}
@@ -96,8 +97,7 @@ _BY_SUFFIX = {".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json"}
 
 def get_format(name: str) -> LabelFormat:
     """The format called `name`; the error for an unknown one lists the choices."""
-    check_choice("label format", name, LABEL_FORMATS)
-    return LABEL_FORMATS[name]
+    return LABEL_FORMATS[check_choice("label format", name, LABEL_FORMATS)]
 
 
 def read_labels(path: PathLike, format: str | None = None) -> list[FaceRecord]:

@@ -88,12 +88,6 @@ class _Annotation(BaseModel):
         return first_pixel(len(self.keypoints or ()) // 3) if copied else 0.0
 
 
-class _Result(BaseModel):
-    image_id: int
-    keypoints: list[float]
-    score: float | None = None
-
-
 class _File(BaseModel):
     images: list[_Image]
     annotations: list[_Annotation]
@@ -214,14 +208,13 @@ def annotation(record: FaceRecord, points: Floats) -> dict[str, Any]:
 
 def read_coco_results(path: PathLike) -> list[FaceRecord]:
     """Predictions in COCO's form of results; they name no images and no classes."""
+    results = parse_json(path, list[_Annotation], "a COCO result file")
 
-    def read(result: _Result) -> FaceRecord:
-        points = _rows(result.keypoints)[:, :2]
+    def read(result: _Annotation) -> FaceRecord:
+        points = _rows(result.keypoints or [])[:, :2]
         return face(points, attributes={"image_id": result.image_id}, score=result.score)
 
-    return read_each(
-        path, "result", enumerate(parse_json(path, list[_Result], "a COCO result file")), read
-    )
+    return read_each(path, "result", enumerate(results), read)
 
 
 def write_coco_results(path: PathLike, records: Sequence[FaceRecord]) -> None:

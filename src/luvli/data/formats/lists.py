@@ -51,7 +51,7 @@ def first_pixel(landmarks: int) -> float:
 
 
 def iterate_hrnet(path: PathLike) -> Iterator[ListItem]:
-    """The lines of HRNet's csv for 300-W, AFLW, WFLW (any number of landmarks)."""
+    """HRNet's csv for 300-W, AFLW, WFLW (any number of landmarks)."""
     rows = read_rows(path)
     _, header = next(rows, (1, []))
     if "center_w" not in header:
@@ -72,7 +72,7 @@ def iterate_hrnet(path: PathLike) -> Iterator[ListItem]:
 
 
 def iterate_wflw(path: PathLike) -> Iterator[ListItem]:
-    """The lines of WFLW's text files, plain or with rectangle and flags."""
+    """WFLW's text files, plain or with rectangle and flags."""
 
     def parse(line: str) -> FaceRecord:
         words = line.split()
@@ -90,17 +90,7 @@ def iterate_wflw(path: PathLike) -> Iterator[ListItem]:
     return _parsed(path, _lines(path), parse)
 
 
-def read_hrnet_csv(path: PathLike) -> list[FaceRecord]:
-    """HRNet's csv; the first bad line raises."""
-    return _all(iterate_hrnet(path))
-
-
-def read_wflw_list(path: PathLike) -> list[FaceRecord]:
-    """WFLW's text files; the first bad line raises."""
-    return _all(iterate_wflw(path))
-
-
-def read_star_tsv(path: PathLike) -> list[FaceRecord]:
+def iterate_star(path: PathLike) -> Iterator[ListItem]:
     """ADNet's and STAR's tsv; tags, where there are six, are WFLW's subsets."""
     lines = _lines(path)
     if lines[0][1].count("\t") < 5:
@@ -114,10 +104,10 @@ def read_star_tsv(path: PathLike) -> list[FaceRecord]:
         return face(places, name.replace("\\", "/"), box=box, attributes=about)
 
     headed = "," not in lines[0][1].split("\t")[2]
-    return _all(_parsed(path, lines[headed:], parse))
+    return _parsed(path, lines[headed:], parse)
 
 
-def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
+def iterate_cofw68(path: PathLike) -> Iterator[ListItem]:
     """The COFW68 benchmark; ids are those of the data set `cofw68`: 0001, 0002, ..."""
     lines = _lines(path)
 
@@ -131,7 +121,23 @@ def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
         return face(np.stack([x, y], axis=1) - 1, "", classes, dataset="cofw68", face_id=face_id)
 
     parts = ((lines[i][0], lines[i : i + 4]) for i in range(0, len(lines), 4))
-    return _all(_parsed(path, parts, parse))
+    return _parsed(path, parts, parse)
+
+
+def whole(
+    iterate: Callable[[PathLike], Iterator[ListItem]],
+) -> Callable[[PathLike], list[FaceRecord]]:
+    """A reader of such lists that raises what is wrong with the first bad line."""
+
+    def read(path: PathLike) -> list[FaceRecord]:
+        records = []
+        for _, item in iterate(path):
+            if isinstance(item, InputError):
+                raise item
+            records.append(item)
+        return records
+
+    return read
 
 
 def _lines(path: PathLike) -> list[tuple[int, str]]:
@@ -151,15 +157,6 @@ def _parsed(
             yield number, parse(row)
         except (ValueError, IndexError, OverflowError) as error:  # InputError is a ValueError
             yield number, InputError(f"{path}, line {number}: {brief(error)}: mend it.")
-
-
-def _all(items: Iterator[ListItem]) -> list[FaceRecord]:
-    records = []
-    for _, item in items:
-        if isinstance(item, InputError):
-            raise item
-        records.append(item)
-    return records
 
 
 def _is_number(word: str) -> bool:
