@@ -62,7 +62,7 @@ def write_label_shards(
 def row_of_record(record: FaceRecord) -> dict[str, Any]:
     """A face as a row; its image's bytes as they are in the file."""
     row = {name: getattr(record, name, None) for name in SHARD_COLUMNS}
-    row |= {"points": record.points.ravel(), "name": None, "attributes": None}
+    row |= {"image": None, "name": None, "points": record.points.ravel(), "attributes": None}
     if record.attributes:
         row["attributes"] = json.dumps(dict(record.attributes))
     if image := record.image:
