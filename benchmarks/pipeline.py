@@ -39,8 +39,8 @@ from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.prediction import refine
-from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.rows import Row
 from luvli.prediction.writers import json_record
 
 PARTS = ("stages", "growth", "throughput", "pictures")

@@ -36,11 +36,11 @@ from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.models import find_model
+from luvli.prediction.executors import Processes
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob
-from luvli.prediction.parts import JobSettings
 from luvli.prediction.predictor import load
-from luvli.prediction.processes import Processes
+from luvli.prediction.settings import JobSettings
 from luvli.prediction.video_writer import VideoWriter
 from luvli.prediction.worker import PackedModel
 

@@ -24,7 +24,7 @@ from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.faces import FaceLandmarks, Faces
 from luvli.image.write import write_image
 from luvli.markup import get_markup
-from luvli.prediction.parts import Row, rounded
+from luvli.prediction.rows import Row, rounded
 from luvli.prediction.writers import face_table
 
 from .drawn_faces import labelled_points, predicted_face, record

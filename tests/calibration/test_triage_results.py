@@ -20,7 +20,7 @@ from luvli.drawing.faces import RED, YELLOW, draw
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.image.write import write_image
-from luvli.prediction.parts import Row
+from luvli.prediction.rows import Row
 from luvli.prediction.writers import write_results
 from luvli.trust.features import FEATURE_COLUMNS, feature_table
 from luvli.trust.triage import choose_threshold

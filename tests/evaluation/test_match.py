@@ -18,8 +18,9 @@ from luvli.evaluation.match import read_faces
 from luvli.evaluation.metrics import compute_metrics
 from luvli.faces import FaceLandmarks, Faces
 from luvli.likelihood import family
-from luvli.prediction.parts import Row
-from luvli.prediction.writers import SUFFIXES, write_results
+from luvli.prediction.rows import Row
+from luvli.prediction.settings import SUFFIXES
+from luvli.prediction.writers import write_results
 
 ORDER = np.random.default_rng(0).permutation(12)
 

@@ -21,12 +21,13 @@ from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.files import one_line
 from luvli.image.read import read_image
-from luvli.prediction.containers import ParquetFiles, carried_columns, read_parquet_part
+from luvli.prediction.containers import parquet_parts
 from luvli.prediction.inputs import Input
-from luvli.prediction.parts import Part, Row
 from luvli.prediction.plan import OutputStems
+from luvli.prediction.rows import Row
+from luvli.prediction.settings import SUFFIXES, JobSettings
 from luvli.prediction.video import VideoReader
-from luvli.prediction.writers import SUFFIXES, json_record, write_results
+from luvli.prediction.writers import json_record, write_results
 
 NAMES = ("a.png", "$x_{$.png", "nul\0.png", "lone \ud800.png", "10:30.png", "file:a.png", "=1+1",
          "http://a/b.png", "a\nb.png", "../../up.png", "~2.png", "x" * 300, "", "con", "[red].png",
@@ -98,10 +99,9 @@ def write_image_column(path: Path) -> None:
 
 
 def predict_parquet(path: Path) -> None:
-    for number, (rows, about) in enumerate(ParquetFiles(None, None).parts(str(path))):
-        part = Part(number, "parquet", str(path), rows, [], about)
-        contents = list(read_parquet_part(part, 0))
-        assert len(contents) == rows == len(carried_columns(part))
+    for part in parquet_parts([Input(str(path), path.name)], JobSettings("out")):
+        contents = list(part.contents(0))
+        assert len(contents) == part.count == len(part.other_columns())
         for _, content in contents:
             if not isinstance(content, InputError):
                 with contextlib.suppress(InputError):

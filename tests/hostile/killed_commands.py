@@ -68,7 +68,7 @@ def prepare(folder: Path) -> None:
 
 def all_commands(folder: Path) -> list[Command]:
     """The commands, with the files that `prepare` made in a folder."""
-    from luvli.prediction.plan import FINISHED
+    from luvli.prediction.settings import WORK
 
     def predict(*way: str) -> Command:
         def arguments(out: Path) -> list[str]:
@@ -79,7 +79,7 @@ def all_commands(folder: Path) -> list[Command]:
             ]  # fmt: skip
 
         # exit code 1: one image is broken
-        return Command(f"predict {' '.join(way)}", arguments, 1, lambda p: p == FINISHED)
+        return Command(f"predict {' '.join(way)}", arguments, 1, lambda p: p.startswith(WORK))
 
     def train(out: Path) -> list[str]:
         return ["train", str(folder / "small.yaml"), "--out", str(out), "--resume"]

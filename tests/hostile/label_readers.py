@@ -29,7 +29,7 @@ from luvli.evaluation.report_file import write_predictions
 from luvli.faces import Faces
 from luvli.image import read_image
 from luvli.image.write import write_image
-from luvli.prediction.parts import Row
+from luvli.prediction.rows import Row
 from luvli.prediction.writers import write_results
 from luvli.trust.trust import Trust
 

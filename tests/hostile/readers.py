@@ -37,12 +37,13 @@ from luvli.image.known_boxes import BoxesFromFile
 from luvli.image.photograph import Photograph
 from luvli.image.read import read_image
 from luvli.image.source import image_size
-from luvli.prediction.containers import read_tar_part, tar_entries
-from luvli.prediction.parts import Part
+from luvli.prediction.containers import tar_parts
+from luvli.prediction.inputs import Input
 from luvli.prediction.predictor import load
 from luvli.prediction.read_results import read as read_results
+from luvli.prediction.settings import JobSettings, drawn_suffix
 from luvli.prediction.video import VideoReader
-from luvli.prediction.video_writer import VideoWriter, output_suffix
+from luvli.prediction.video_writer import VideoWriter
 from luvli.training.recipe_files import read_recipe
 
 RECIPE = Path(__file__).parents[2] / "recipes/quick.yaml"
@@ -160,7 +161,7 @@ def write_film(path: Path) -> None:
 
 def copy_film(path: Path) -> None:
     reader = VideoReader(path)
-    target = path.with_name(f"copy{output_suffix(path)}")
+    target = path.with_name(f"copy{drawn_suffix(str(path))}")
     with whole_file(target) as made, VideoWriter(made, reader.rate, path) as writer:
         for number, frame in enumerate(reader):
             if number == 40:
@@ -205,11 +206,11 @@ def write_tar(path: Path) -> None:
 
 
 def read_tar(path: Path) -> None:
-    items = [list(entry) for entry in tar_entries(str(path))]
-    for _, data in read_tar_part(Part(0, "tar", str(path), len(items), items), 0):
-        if isinstance(data, InputError):
-            raise data
-        read_image(data)
+    for part in tar_parts([Input(str(path), path.name)], JobSettings("out")):
+        for _, data in part.contents(0):
+            if isinstance(data, InputError):
+                raise data
+            read_image(data)
 
 
 def all_readers() -> dict[str, Reader]:

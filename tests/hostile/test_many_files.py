@@ -22,11 +22,11 @@ from typer.testing import Result as CliResult
 from luvli.data.formats import read_csv
 from luvli.errors import InputError
 from luvli.image.write import write_image
+from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, Summary
-from luvli.prediction.parts import WORK, JobSettings
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.processes import InProcess
+from luvli.prediction.settings import WORK, JobSettings
 
 Command = Callable[..., CliResult]
 
@@ -288,10 +288,10 @@ from pathlib import Path
 from prediction.conftest import DiscBackend, DiscDetector
 from luvli.errors import OutputError
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.processes import InProcess
+from luvli.prediction.executors import InProcess
 from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.parts import JobSettings
+from luvli.prediction.settings import JobSettings
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 try:

@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 
 from luvli.files import LOCK_NAME
+from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, Summary
-from luvli.prediction.parts import JobSettings
-from luvli.prediction.plan import FINISHED
+from luvli.prediction.job_folder import STATE
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.processes import InProcess
+from luvli.prediction.settings import WORK, JobSettings
 
 
 def names(folder: Path) -> list[str]:
-    """What a user sees, and the work folder; not the note and the lock that runs keep."""
-    return sorted(path.name for path in folder.iterdir() if path.name not in (FINISHED, LOCK_NAME))
+    """What a user sees, and the work folder of a job that is not finished."""
+    state = folder / WORK / STATE
+    running = state.is_file() and json.loads(state.read_text())["state"] == "running"
+    hidden = [LOCK_NAME] if running else [LOCK_NAME, WORK]
+    return sorted(path.name for path in folder.iterdir() if path.name not in hidden)
 
 
 def faces_in(path: Path) -> list[dict[str, Any]]:
@@ -37,8 +40,8 @@ def run(
 
 
 def contents(out: Path) -> dict[str, bytes]:
-    """All files of a folder but the note."""
-    files = (path for path in out.rglob("*") if path.is_file() and path.name != FINISHED)
+    """All files of a folder but what it knows about its job."""
+    files = (path for path in out.rglob("*") if path.is_file() and path.name != STATE)
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 

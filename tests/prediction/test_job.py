@@ -16,9 +16,11 @@ from luvli.image.box import Box
 from luvli.image.read import read_image
 from luvli.image.write import write_image
 from luvli.prediction.inputs import Input
-from luvli.prediction.parts import JobSettings, Part, pack_rows, unpack_rows
+from luvli.prediction.parts import ImagesPart
 from luvli.prediction.plan import OutputStems
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.rows import pack_rows, unpack_rows
+from luvli.prediction.settings import JobSettings
 from luvli.prediction.worker import part_rows
 
 from .conftest import SHAPE, DiscDetector, disc_image
@@ -104,8 +106,8 @@ def test_pts_and_drawings_keep_the_folders(discs: Predictor, folder: Path, tmp_p
 
 
 def test_a_part_comes_back_from_its_file(discs: Predictor, folder: Path) -> None:
-    items = [[str(folder / name), "", ""] for name in ("p2.png", "broken.png", "p0.png")]
-    rows = part_rows(discs, JobSettings("out"), Part(0, "files", "", 3, items))
+    paths = [str(folder / name) for name in ("p2.png", "broken.png", "p0.png")]
+    rows = part_rows(discs, JobSettings("out"), ImagesPart(paths[0], 3, "", paths, []))
     assert unpack_rows(pack_rows(rows), "x") == rows
     with pytest.raises(InputError, match="x is damaged"):
         unpack_rows(pack_rows(rows)[:-9], "x")

@@ -15,9 +15,10 @@ import luvli
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.image.write import write_image
-from luvli.prediction.parts import Row, rounded
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.writers import SUFFIXES, write_pts_files, write_results
+from luvli.prediction.rows import Row, rounded
+from luvli.prediction.settings import SUFFIXES
+from luvli.prediction.writers import write_pts_files, write_results
 
 from .conftest import disc_image
 from .jobs import run

@@ -16,9 +16,9 @@ from patience import wait_until
 from luvli.errors import InputError
 from luvli.image.read import read_image
 from luvli.image.write import write_image
-from luvli.prediction.parts import WORK
-from luvli.prediction.plan import PLAN
+from luvli.prediction.job_folder import STATE
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.settings import WORK
 
 from .conftest import DiscDetector, disc_image
 from .jobs import contents, faces_in, names, run, stopped
@@ -71,7 +71,7 @@ def test_parts_without_their_plan_belong_to_nobody(
     """A job that was killed while it removed its folder may leave any of its files there."""
     out = tmp_path / "out"
     stopped(discs, folder, out, 3)
-    (out / WORK / PLAN).unlink()
+    (out / WORK / STATE).unlink()
     write_image(folder / "p1.png", disc_image([(150, 90, 30)]))
     assert run(discs, folder, out, part_size=1).resumed == 0
     x = np.mean(faces_in(out / "faces.json")[0]["points"], axis=0)[0]

@@ -17,9 +17,9 @@ import pytest
 from luvli.errors import InputError
 from luvli.image.write import write_image
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.parts import JobSettings
 from luvli.prediction.plan import plan_parts
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.settings import JobSettings
 
 from .conftest import disc_image
 from .jobs import faces_in, run
@@ -125,10 +125,10 @@ import gc, sys
 from prediction.conftest import DiscBackend, DiscDetector
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.plan import plan_parts
-from luvli.prediction.processes import InProcess, Processes
+from luvli.prediction.executors import InProcess, Processes
 from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.parts import JobSettings
+from luvli.prediction.settings import JobSettings
 def watch(items, *_):
     for number, item in enumerate(items, 1):
         yield item

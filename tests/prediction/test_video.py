@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 import luvli
 from luvli.image.read import read_image
 from luvli.prediction import tracking
+from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, record_camera
-from luvli.prediction.parts import JobSettings
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.processes import InProcess
+from luvli.prediction.settings import JobSettings
 from luvli.prediction.smooth import smooth_tracks
 from luvli.prediction.tracking import TrackedFrame, Tracker, track_frames
 from luvli.prediction.video import Frame, VideoReader

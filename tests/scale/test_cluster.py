@@ -155,7 +155,7 @@ def _killed(cluster: Any, source: Path, out: Path) -> tuple[subprocess.Popen[str
             cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
             cluster.add_node(**NODE)
         elif not _kill_one(
-            WORKERS if kind == "worker" else ("luvli.prediction.processes",), chance
+            WORKERS if kind == "worker" else ("luvli.prediction.executors",), chance
         ):
             time.sleep(0.2)
             continue

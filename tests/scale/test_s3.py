@@ -13,12 +13,12 @@ from typer.testing import Result as Ran
 
 from luvli.errors import InputError
 from luvli.prediction import places
+from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob
-from luvli.prediction.parts import JobSettings
 from luvli.prediction.places import list_names, list_store, read_bytes, write_whole
 from luvli.prediction.predictor import load
-from luvli.prediction.processes import InProcess
+from luvli.prediction.settings import JobSettings
 
 from .conftest import rows_of
 

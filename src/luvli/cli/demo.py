@@ -20,8 +20,8 @@ def demo(out: Path = Option("demo-output", help="Folder for the results.")) -> N
     from luvli.cli.predict_summary import trust_text
     from luvli.drawing.faces import draw
     from luvli.image.write import write_image
-    from luvli.prediction.parts import Row
     from luvli.prediction.predictor import load
+    from luvli.prediction.rows import Row
     from luvli.prediction.writers import write_results
 
     predictor = load()

@@ -22,12 +22,12 @@ from luvli.progress import track
 
 if TYPE_CHECKING:
     from luvli.network.model_info import ModelInfo
+    from luvli.prediction.executors import Executor
     from luvli.prediction.inputs import Inputs
     from luvli.prediction.job import Summary
-    from luvli.prediction.parts import JobSettings
     from luvli.prediction.predictor import Predictor
-    from luvli.prediction.processes import Executor
     from luvli.prediction.rotations import TryRotations
+    from luvli.prediction.settings import JobSettings
     from luvli.prediction.worker import PackedModel
 
 Mode = Literal["files", "ray", "print", "camera"]
@@ -73,7 +73,7 @@ def predict(
     Examples: `luvli predict photo.jpg`, `luvli predict photos/ --draw --out results`
     """
     from luvli.prediction.inputs import Inputs
-    from luvli.prediction.parts import JobSettings
+    from luvli.prediction.settings import JobSettings
 
     asked = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
     mode = _mode(paths, engine, json, asked)
@@ -158,8 +158,8 @@ def _packed(
 
 def _executor(on_ray: bool, packed: PackedModel, threads: int | None) -> tuple[Executor, ModelInfo]:
     """What runs the job, and the model's description."""
+    from luvli.prediction.executors import Processes
     from luvli.prediction.onnx_backend import thread_count
-    from luvli.prediction.processes import Processes
 
     processes = Processes(packed, thread_count(threads))
     info = processes.info()
@@ -190,7 +190,7 @@ def _write(
     """Run the job; with `free`, into a folder that holds nothing else. Ctrl-C and SIGTERM end it
     with a sentence and exit code 130 or 143."""
     from luvli.prediction.job import PredictJob
-    from luvli.prediction.plan import free_folder
+    from luvli.prediction.job_folder import free_folder
 
     code = 130
 

@@ -10,7 +10,7 @@ from luvli.cli.output import complain, print_paths, print_table, say
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks
     from luvli.prediction.job import Summary
-    from luvli.prediction.parts import JobSettings
+    from luvli.prediction.settings import JobSettings
 
 _SHOWN_FAILURES = 20
 

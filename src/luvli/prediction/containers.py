@@ -4,67 +4,97 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Iterator
-from itertools import accumulate
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from luvli.errors import InputError, brief, require
 from luvli.image.read import IMAGE_SUFFIXES
-from luvli.prediction.parts import Part
+from luvli.prediction.inputs import Input
+from luvli.prediction.parts import Content, Part
 from luvli.prediction.places import is_uri, join, open_input, read_bytes
+from luvli.prediction.settings import JobSettings
 
 IMAGE_COLUMNS = ("image", "img", "jpg", "jpeg", "png", "bytes", "content", "picture", "path",
                  "file")  # fmt: skip
 """columns that are taken for the images when none is named; the first one counts"""
 BATCH = 16
 """rows whose images are in memory together"""
+TAR_SIZE = 256
+"""images in a part of a tar"""
 MAX_MEMBER = 1 << 30
 """bytes of the largest image in a tar"""
 
-Content = bytes | InputError
-"""an image's bytes, or why there are none"""
+
+@dataclass
+class ParquetPart(Part):
+    """A row group of a Parquet file."""
+
+    row_group: int
+    first_row: int
+    image: str
+    """the column of the images, as bytes, paths, or both in a struct"""
+    names: str | None
+    """the column of their names"""
+
+    def name_of(self, index: int) -> str:
+        return f"{self.place}#{self.first_row + index}"
+
+    def contents(self, start: int) -> Iterator[tuple[str, Content]]:
+        columns = [self.image, *([self.names] if self.names else [])]
+        with _opened(self.place) as file:
+            batches = file.iter_batches(BATCH, row_groups=[self.row_group], columns=columns)
+            rows = (values for batch in batches for values in batch.to_pylist())
+            for index, values in islice(enumerate(rows), start, None):
+                value = values[self.image]
+                default = value if isinstance(value, str) and value else self.name_of(index)
+                name = str((self.names and values[self.names]) or default)
+                yield name, _cell(self.place, value, name)
+
+    def other_columns(self) -> Any:
+        with _opened(self.place) as file:
+            names = [name for name in file.schema_arrow.names if name != self.image]
+            return file.read_row_group(self.row_group, columns=names)
 
 
-class ParquetFiles:
-    """Looks into Parquet files, which must agree, and gives a part for each row group."""
-
-    def __init__(self, image: str | None, name: str | None) -> None:
-        self.image, self.name = image, name
-        self._first: tuple[str, Any] | None = None
-
-    def parts(self, place: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Rows and description of each row group of a file."""
-        with _opened(place) as file:
+def parquet_parts(items: Iterable[Input], settings: JobSettings) -> Iterator[ParquetPart]:
+    """A part for each row group; all files must have the columns of the first one."""
+    first: tuple[str, Any] | None = None
+    image = ""
+    for item in items:
+        with _opened(item.path) as file:
             schema = file.schema_arrow.remove_metadata()
             groups = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-        if self._first is None:
-            self._first, self.image = (place, schema), self._image_column(place, schema)
-        first, expected = self._first
-        if not schema.equals(expected):
-            differ = [f"{f.name}: {f.type}" for f in schema if f not in set(expected)]
+        if first is None:
+            first, image = (item.path, schema), _image_column(item.path, schema, settings)
+        elif not schema.equals(first[1]):
+            differ = [f"{f.name}: {f.type}" for f in schema if f not in set(first[1])]
             raise InputError(
-                f"{place} has other columns than {first} ({', '.join(differ[:3]) or 'fewer'}): "
-                "give files of one schema."
+                f"{item.path} has other columns than {first[0]} "
+                f"({', '.join(differ[:3]) or 'fewer'}): give files of one schema."
             )
-        about = {"image": self.image, "name": self.name}
-        first_rows = accumulate(groups, initial=0)
-        for group, (rows, first_row) in enumerate(zip(groups, first_rows, strict=False)):
+        starts = accumulate(groups, initial=0)
+        for group, (rows, start) in enumerate(zip(groups, starts, strict=False)):
             if rows:
-                yield rows, {"row_group": group, "first_row": first_row, **about}
+                about = (group, start, image, settings.name_column)
+                yield ParquetPart(item.path, rows, item.stamp, *about)
 
-    def _image_column(self, place: str, schema: Any) -> str:
-        """The column of the images, which are bytes, paths, or both in one, as data sets on the
-        Hugging Face Hub have them."""
-        has = f"it has {', '.join(schema.names)}"
-        for column in (self.image, self.name):
-            if column is not None and column not in schema.names:
-                raise InputError(f"{place} has no column {column!r}: {has}.")
-        chosen = self.image or next((n for n in IMAGE_COLUMNS if n in schema.names), None)
-        kind = str(schema.field(chosen).type) if chosen else ""
-        plain = kind.removeprefix("large_") in ("binary", "string")
-        if not plain and not ("bytes: " in kind and "path: " in kind):
-            raise InputError(f"{place}: name the column of the images, --columns; {has}.")
-        return str(chosen)
+
+def _image_column(place: str, schema: Any, settings: JobSettings) -> str:
+    """The column of the images, which are bytes, paths, or both in one, as data sets on the Hugging
+    Face Hub have them."""
+    has = f"it has {', '.join(schema.names)}"
+    for column in (settings.image_column, settings.name_column):
+        if column is not None and column not in schema.names:
+            raise InputError(f"{place} has no column {column!r}: {has}.")
+    chosen = settings.image_column or next((n for n in IMAGE_COLUMNS if n in schema.names), None)
+    kind = str(schema.field(chosen).type) if chosen else ""
+    plain = kind.removeprefix("large_") in ("binary", "string")
+    if not plain and not ("bytes: " in kind and "path: " in kind):
+        raise InputError(f"{place}: name the column of the images, --columns; {has}.")
+    return str(chosen)
 
 
 def _opened(place: str) -> Any:
@@ -79,22 +109,7 @@ def _opened(place: str) -> Any:
         ) from error
 
 
-def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, Content]]:
-    """Name and bytes of each image from row `start` of the part on, a few in memory at a time."""
-    image, name_column = part.about["image"], part.about["name"]
-    columns, groups = [image, *([name_column] if name_column else [])], [part.about["row_group"]]
-    with _opened(part.place) as file:
-        batches = file.iter_batches(BATCH, row_groups=groups, columns=columns)
-        rows = (values for batch in batches for values in batch.to_pylist())
-        for number, values in enumerate(rows):
-            if number >= start:
-                value = values[image]
-                default = value if isinstance(value, str) and value else part.name_of(number)
-                name = str((name_column and values[name_column]) or default)
-                yield name, _content(part.place, value, name)
-
-
-def _content(place: str, value: Any, name: str) -> Content:
+def _cell(place: str, value: Any, name: str) -> Content:
     """The bytes of a cell: they themselves, a path, or either of them in a struct. A path counts
     from the folder of the Parquet file."""
     if isinstance(value, dict):
@@ -103,27 +118,63 @@ def _content(place: str, value: Any, name: str) -> Content:
         return InputError(f"{name} has no image in its row: fill it, or drop the row.")
     if isinstance(value, bytes):
         return value
-    folder = place.rpartition("/")[0]
-    inside = folder and not is_uri(value) and not value.startswith("/")
+    if not is_uri(value) and not Path(value).is_absolute():
+        folder = place.rpartition("/")[0]
+        value = join(folder, value) if is_uri(place) else str(Path(place).parent / value)
     try:
-        return read_bytes(join(folder, value) if inside else value)
+        return read_bytes(value)
     except InputError as error:
         return error
 
 
-def carried_columns(part: Part) -> Any:
-    """The other columns of a part's rows, as a pyarrow table."""
-    with _opened(part.place) as file:
-        names = [name for name in file.schema_arrow.names if name != part.about["image"]]
-        return file.read_row_group(part.about["row_group"], columns=names)
+# -- tars ------------------------------------------------------------------------------------
 
 
-def tar_entries(place: str) -> list[tuple[str, int, int, str]]:
-    """Name, offset, size and error of each image of a tar; only headers are read.
+class Member(NamedTuple):
+    """An image in a tar."""
 
-    A tar that breaks off keeps what comes before; the rest is one entry with an error.
+    name: str
+    offset: int
+    size: int
+    error: str = ""
+    """why it cannot be read"""
+
+
+@dataclass
+class TarPart(Part):
+    """Some of the images of a tar, one after the other."""
+
+    members: list[Member]
+
+    def name_of(self, index: int) -> str:
+        return f"{self.place}#{self.members[index].name}"
+
+    def contents(self, start: int) -> Iterator[tuple[str, Content]]:
+        with open_input(self.place) as stream:
+            for member in self.members[start:]:
+                full = f"{self.place}#{member.name}"
+                if member.error:
+                    why = f"{full} {member.error}" if member.name else member.error
+                    yield full, InputError(why)
+                    continue
+                stream.seek(member.offset)
+                yield full, bytes(stream.read(member.size))
+
+
+def tar_parts(items: Iterable[Input], settings: JobSettings) -> Iterator[TarPart]:
+    """The images of each tar, so many at a time."""
+    for item in items:
+        members = iter(tar_members(item.path))
+        while some := list(islice(members, settings.part_size or TAR_SIZE)):
+            yield TarPart(item.path, len(some), item.stamp, some)
+
+
+def tar_members(place: str) -> list[Member]:
+    """The images of a tar; only headers are read.
+
+    A tar that breaks off keeps what comes before; the rest is one member with an error.
     """
-    entries: list[tuple[str, int, int, str]] = []
+    members: list[Member] = []
     with open_input(place) as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
@@ -131,15 +182,15 @@ def tar_entries(place: str) -> list[tuple[str, int, int, str]]:
             with tarfile.open(fileobj=stream, mode="r:", bufsize=1 << 20) as tar:
                 for member in tar:
                     if member.isfile() and member.name.lower().endswith(IMAGE_SUFFIXES):
-                        error = _member_error(member, size)
-                        entries.append((member.name, member.offset_data, member.size, error))
+                        about = (member.name, member.offset_data, member.size)
+                        members.append(Member(*about, _member_error(member, size)))
                     tar.members = []  # type: ignore[attr-defined]  # it would keep all of them
         except (tarfile.TarError, OSError, ValueError, MemoryError, OverflowError) as error:
             why = f"{place} is not a whole tar ({brief(error)}): copy it again."
-            if not entries:
+            if not members:
                 raise InputError(why) from error
-            entries.append(("", 0, 0, why))
-    return entries
+            members.append(Member("", 0, 0, why))
+    return members
 
 
 def _member_error(member: tarfile.TarInfo, size: int) -> str:
@@ -148,15 +199,3 @@ def _member_error(member: tarfile.TarInfo, size: int) -> str:
     if member.size > MAX_MEMBER or member.offset_data + member.size > size:
         return f"claims {member.size:,} bytes, more than there are: pack it again."
     return ""
-
-
-def read_tar_part(part: Part, start: int) -> Iterator[tuple[str, Content]]:
-    """Names and bytes of the images of a part."""
-    with open_input(part.place) as stream:
-        for index, (name, offset, size, error) in enumerate(part.items[start:], start):
-            full = part.name_of(index)
-            if error:
-                yield full, InputError(f"{full} {error}" if name else error)
-                continue
-            stream.seek(offset)
-            yield full, bytes(stream.read(size))

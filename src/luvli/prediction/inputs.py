@@ -16,6 +16,7 @@ from luvli.errors import InputError
 from luvli.files import PathLike
 from luvli.image.read import IMAGE_SUFFIXES
 from luvli.prediction.places import is_file, is_uri, list_store, local_path
+from luvli.prediction.settings import DRAWN, MEASURED
 
 VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts",
                   ".m2ts", ".wmv", ".flv", ".3gp", ".ogv")  # fmt: skip
@@ -27,8 +28,6 @@ KINDS = {
 }
 """suffix -> kind of part"""
 PACKED = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
-DRAWN, MEASURED = "-landmarks", "-measures"
-"""what the names of drawings and plots end with; in the output folder they are no inputs"""
 
 
 class Input(NamedTuple):

@@ -19,20 +19,13 @@ from luvli.files import PathLike, whole_file
 from luvli.image.box import Box
 from luvli.measures.measure import Measure
 from luvli.prediction.events import MIN_CONFIDENCE
-from luvli.prediction.inputs import DRAWN, MEASURED
-from luvli.prediction.parts import JobSettings, Row, rounded
-from luvli.prediction.places import is_uri
 from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.rows import Row, rounded
+from luvli.prediction.settings import SUFFIXES, JobSettings, video_outputs
 from luvli.prediction.smooth import smooth_tracks
 from luvli.prediction.video import Frame, VideoReader
-from luvli.prediction.video_writer import VideoWriter, output_suffix
-from luvli.prediction.writers import (
-    SUFFIXES,
-    WRITERS,
-    measure_cells,
-    text_file,
-    write_pts_files,
-)
+from luvli.prediction.video_writer import VideoWriter
+from luvli.prediction.writers import WRITERS, measure_cells, text_file, write_pts_files
 from luvli.prefetch import prefetch
 
 MIN_OVERLAP = 0.3
@@ -50,7 +43,7 @@ def join_tracks(segments: Iterable[Sequence[Row]]) -> Iterator[Row]:
     """
     last: dict[int, Box] = {}
     highest = 0
-    for rows in filter(None, segments):
+    for rows in segments:
         numbers: dict[int, int] = {}  # in the segment -> in the video
         first = _boxes(rows[0].faces)
         pairs = ((old.iou(new), m, n) for m, old in last.items() for n, new in first.items())
@@ -58,13 +51,15 @@ def join_tracks(segments: Iterable[Sequence[Row]]) -> Iterator[Row]:
             if overlap >= MIN_OVERLAP and now not in numbers and before not in numbers.values():
                 numbers[now] = before
         for row in rows:
-            boxes = _boxes(row.faces)
-            for track in sorted(boxes.keys() - numbers.keys()):
-                highest += 1
-                numbers[track] = highest
-            tracks = np.array([numbers[track] for track in boxes], np.int64)
-            last = {numbers[track]: box for track, box in boxes.items()}
-            yield row._replace(faces=replace(row.faces, track=tracks))
+            if not row.error:
+                boxes = _boxes(row.faces)
+                for track in sorted(boxes.keys() - numbers.keys()):
+                    highest += 1
+                    numbers[track] = highest
+                tracks = np.array([numbers[track] for track in boxes], np.int64)
+                last = {numbers[track]: box for track, box in boxes.items()}
+                row = row._replace(faces=replace(row.faces, track=tracks))
+            yield row
 
 
 def _boxes(faces: Faces) -> dict[int, Box]:
@@ -73,36 +68,17 @@ def _boxes(faces: Faces) -> dict[int, Box]:
     return {track: Box(*edges) for track, edges in zip(tracks, faces.boxes.tolist(), strict=True)}
 
 
-def video_rows(segments: Iterable[list[Row]], settings: JobSettings) -> Iterator[Row]:
-    """The frames of one video, tracks numbered through, smoothed if asked; failures come last."""
-    failed: list[Row] = []
-
-    def frames() -> Iterator[list[Row]]:
-        for rows in segments:
-            failed.extend(row for row in rows if row.error)
-            yield [row for row in rows if not row.error]
-
-    rows = join_tracks(frames())
-    yield from map(settings.select, smooth_rows(rows, settings) if settings.smooth else rows)
-    yield from failed
+def video_rows(segments: Iterable[Sequence[Row]], settings: JobSettings) -> Iterator[Row]:
+    """The frames of one video, tracks numbered through, smoothed if asked."""
+    rows = join_tracks(segments)
+    for row in smooth_rows(rows, settings) if settings.smooth else rows:
+        yield row.select(settings.min_confidence)
 
 
 def smooth_rows(rows: Iterable[Row], settings: JobSettings, offline: bool = True) -> Iterator[Row]:
     """The frames of a video with each tracked face smoothed in time."""
     for row in smooth_tracks(rows, offline):
         yield row._replace(faces=rounded(row.faces, settings.measures))
-
-
-def video_outputs(settings: JobSettings, stem: str, source: str = "") -> dict[str, str]:
-    """What the files of one video are called, inside OUT."""
-    names = {}
-    if settings.format in (*SUFFIXES, "pts"):
-        names["faces"] = f"{stem}{SUFFIXES.get(settings.format, '-frames')}"
-    if settings.draw:
-        names["drawing"] = f"{stem}{DRAWN}{output_suffix(source or stem + '.mp4')}"
-    if settings.measures and not is_uri(settings.out):  # a store has them in the parts
-        names |= {"table": f"{stem}{MEASURED}.csv", "plot": f"{stem}{MEASURED}.png"}
-    return names
 
 
 def write_video(

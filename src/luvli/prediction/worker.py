@@ -5,35 +5,31 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from luvli.drawing.faces import draw
 from luvli.errors import InputError, OutputError
 from luvli.files import writing
 from luvli.image.detect import Detector
 from luvli.image.photograph import Photograph
-from luvli.image.read import ImageSource
 from luvli.image.write import write_image
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.containers import read_parquet_part, read_tar_part
-from luvli.prediction.parts import JobSettings, Part, Row, pack_rows, rounded
-from luvli.prediction.places import GO_ON, is_uri, read_bytes, write_whole
+from luvli.prediction.parts import ImagesPart, Part, VideoPart
+from luvli.prediction.places import GO_ON, write_whole
 from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.rows import Row, pack_rows, rounded
+from luvli.prediction.settings import JobSettings, drawing_name
 from luvli.prediction.tracking import Tracker, track_frames
-from luvli.prediction.video import Frame, Segment, VideoReader, with_place
-from luvli.prediction.writers import drawing_name, parquet_bytes
+from luvli.prediction.video import Frame, VideoReader, with_place
+from luvli.prediction.writers import parquet_bytes, write_pts_files
 from luvli.prefetch import prefetch
 
 TOGETHER = 16
 """images that go through each step together: code and weights are still in the processor's caches
 for the next of them"""
-AHEAD = 8
-"""files of a store that are asked for together"""
-ImageOrError = ImageSource | InputError
-"""an image, or why there is none"""
 
 
 @dataclass(frozen=True)
@@ -90,9 +86,8 @@ def save_rows(settings: JobSettings, part: Part, rows: Sequence[Row]) -> None:
     """Write the file of a part."""
     place = part.result_place(settings)
     as_table = place.endswith(".parquet")
-    write_whole(
-        place, parquet_bytes(part, rows, settings.measures) if as_table else pack_rows(rows)
-    )
+    content = parquet_bytes(part, rows, settings.measures) if as_table else pack_rows(rows)
+    write_whole(place, content)
 
 
 def part_rows(
@@ -102,29 +97,29 @@ def part_rows(
     start: int = 0,
     stop: int | None = None,
 ) -> list[Row]:
-    """What comes of a part, or of some of its images."""
-    if part.kind == "video":
-        return _video(predictor, settings, part)
+    """What comes of a part, or of some of its images, whose own files are written."""
+    if isinstance(part, VideoPart):
+        return _video_rows(predictor, settings, part)
     together = 1 if settings.draw else TOGETHER  # all pixels are held for a drawing
-    contents = islice(_contents(part, start), None if stop is None else stop - start)
+    contents = islice(part.contents(start), None if stop is None else stop - start)
     rows: list[Row] = []
     while group := list(islice(contents, together)):
+        names = [name for name, _ in group]
         photographs = [
             content if isinstance(content, InputError) else Photograph(content, name=name)
             for name, content in group
         ]
-        names = [name for name, _ in group]
-        new = [settings.select(row) for row in _rows(predictor, settings, names, photographs)]
-        if settings.draw and len(new[0].faces) and isinstance(photographs[0], Photograph):
-            path, stem, _ = part.items[start + len(rows)]
-            # a small face is enlarged until it can be seen
-            drawn = draw(photographs[0].whole(), new[0].faces, enlarge="readable")
-            write_image(Path(settings.out) / drawing_name(path, stem), drawn)
-        rows += new
+        for row, photograph in zip(
+            _predicted(predictor, settings, names, photographs), photographs, strict=True
+        ):
+            selected = row.select(settings.min_confidence)
+            if isinstance(part, ImagesPart) and len(selected.faces):
+                _write_own_files(settings, part, start + len(rows), selected, photograph)
+            rows.append(selected)
     return rows
 
 
-def _rows(
+def _predicted(
     predictor: Predictor,
     settings: JobSettings,
     names: Sequence[str],
@@ -137,10 +132,8 @@ def _rows(
         )
     except Exception as error:  # one bad image among a million must not stop the rest
         if len(names) > 1:
-            singly = zip(names, photographs, strict=True)
-            return [
-                row for name, one in singly for row in _rows(predictor, settings, [name], [one])
-            ]
+            singly = (([n], [p]) for n, p in zip(names, photographs, strict=True))
+            return [row for one in singly for row in _predicted(predictor, settings, *one)]
         why = f"{type(error).__name__}: {error}".splitlines()[0]
         answers = [InputError(f"{names[0]} could not be processed ({why}).")]
     rows = []
@@ -152,13 +145,25 @@ def _rows(
     return rows
 
 
-def _video(predictor: Predictor, settings: JobSettings, part: Part) -> list[Row]:
+def _write_own_files(
+    settings: JobSettings, part: ImagesPart, index: int, row: Row, photograph: Any
+) -> None:
+    """The .pts files and the drawing of an image."""
+    if settings.format == "pts":
+        write_pts_files(Path(settings.out) / part.stems[index], row.faces)
+    if settings.draw:  # a small face is enlarged until it can be seen
+        drawn = draw(photograph.whole(), row.faces, enlarge="readable")
+        name = drawing_name(part.paths[index], part.stems[index])
+        write_image(Path(settings.out) / name, drawn)
+
+
+def _video_rows(predictor: Predictor, settings: JobSettings, part: VideoPart) -> list[Row]:
     """The faces of a segment, tracked; what cannot be decoded is accounted for at its end."""
     rows: list[Row] = []
-    why = str(part.about.get("error", ""))  # it could not be opened when it was planned
+    why = part.error
     try:
         if not why:
-            reader = VideoReader(part.place, Segment(*part.about["segment"]))
+            reader = VideoReader(part.place, part.segment)
             tracker = Tracker(predictor, settings.min_score)
             for row in tracked_rows(part.place, prefetch(reader), tracker, settings.measures):
                 rows.append(row)
@@ -177,29 +182,3 @@ def tracked_rows(
     for frame, faces in track_frames(frames, tracker):
         height, width = frame.image.shape[:2]
         yield Row(name, rounded(faces, measures), "", (width, height), frame.number, frame.time)
-
-
-def _contents(part: Part, start: int) -> Iterator[tuple[str, ImageOrError]]:
-    """Name and content of each image of a part from number `start` on."""
-    if part.kind == "tar":
-        return read_tar_part(part, start)
-    if part.kind == "parquet":
-        return read_parquet_part(part, start)
-    paths = [path for path, *_ in part.items[start:]]
-    if not any(map(is_uri, paths)):
-        return zip(paths, paths, strict=True)  # opened when they are looked at
-    return _ahead(paths)
-
-
-def _ahead(places: Sequence[str]) -> Iterator[tuple[str, ImageOrError]]:
-    """Files of a store, which takes its time to answer: several are asked for at a time."""
-
-    def read(place: str) -> tuple[str, ImageOrError]:
-        try:
-            return place, read_bytes(place)
-        except InputError as error:
-            return place, error
-
-    with ThreadPoolExecutor(AHEAD) as pool:
-        for start in range(0, len(places), AHEAD):
-            yield from pool.map(read, places[start : start + AHEAD])

@@ -31,12 +31,10 @@ from luvli.errors import require
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import NOT_UTF8, PathLike, utf8, whole_file
 from luvli.measures.measure import Measures
-from luvli.prediction.containers import carried_columns
-from luvli.prediction.inputs import DRAWN
-from luvli.prediction.parts import Part, Row, check_format, count_rows, damaged, rounded
+from luvli.prediction.parts import Part
+from luvli.prediction.rows import Row, count_rows, damaged, rounded
+from luvli.prediction.settings import check_format
 
-SUFFIXES = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "coco": ".json"}
-WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 COUNTS = b"luvli.counts"
 """metadata of a Parquet part: what is in it, so that a summary reads its end alone"""
 AT_A_TIME = 1000
@@ -48,12 +46,6 @@ def write_results(path: PathLike, rows: Iterable[Row], format: str, measures: bo
     check_format(format)
     rows = (row._replace(faces=rounded(row.faces, measures)) for row in rows)
     WRITERS[format](Path(path), rows, measures)
-
-
-def drawing_name(path: str, stem: str) -> str:
-    """What the drawing of an image is called, inside OUT."""
-    suffix = Path(path).suffix.lower()
-    return f"{stem}{DRAWN}{suffix if suffix in WRITABLE else '.png'}"
 
 
 # -- what is said of a face ------------------------------------------------------------------
@@ -256,11 +248,10 @@ def parquet_bytes(part: Part, rows: Sequence[Row], measures: bool) -> bytes:
     source_NAME where NAME is one of ours."""
     parquet = require("pyarrow.parquet", "scale")
     table, origin = face_table(rows, measures)
-    if part.kind == "parquet":
-        carried = carried_columns(part).take(origin)
-        ours = set(table.column_names)
-        for name in carried.column_names:
-            table = table.append_column(f"source_{name}" if name in ours else name, carried[name])
+    if (others := part.other_columns()) is not None:
+        others, ours = others.take(origin), set(table.column_names)
+        for name in others.column_names:
+            table = table.append_column(f"source_{name}" if name in ours else name, others[name])
     about = {**(table.schema.metadata or {}), COUNTS: json.dumps(count_rows(rows))}
     content = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(about), content, compression="zstd")

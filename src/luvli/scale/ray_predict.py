@@ -1,7 +1,7 @@
 """`luvli predict --engine ray`: the parts of a job on a Ray cluster.
 
 A part is one row of a Ray Data pipeline; an actor for each core does parts with a child process
-that cannot crash it (`luvli.prediction.processes`) and writes their files. Ray schedules, retries
+that cannot crash it (`luvli.prediction.executors`) and writes their files. Ray schedules, retries
 and replaces actors; whatever is killed, parts that were written stay.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from luvli.errors import InputError
-from luvli.prediction.parts import JobSettings, Part
-from luvli.prediction.processes import IsolatedWorker
+from luvli.prediction.executors import IsolatedWorker
+from luvli.prediction.parts import Part
+from luvli.prediction.settings import JobSettings
 from luvli.prediction.worker import PackedModel
 from luvli.scale.cluster import connected, cores, knock
 
@@ -36,7 +37,7 @@ class PartActor:
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """An `InputError`, which ends the job, is an answer: of an exception Ray keeps the text."""
-        part = Part.from_json(row["part"])
+        part: Part = pickle.loads(row["part"])
         answer: Any = part.count
         try:
             self.worker.do(part, self.settings)
@@ -57,9 +58,9 @@ class RayExecutor:
         if address is not None:
             knock(address)
 
-    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]:
+    def run(self, parts: Iterable[Part], settings: JobSettings) -> Iterator[int]:
         """Do the parts; yields how many images each had."""
-        items = [{"part": part.to_json()} for part in parts]
+        items = [{"part": pickle.dumps(part)} for part in parts]
         with connected(self.address, self.cpus) as ray:
             order = ray.put((self.model, settings))
             for row in self._pipeline(ray, items, order).iter_rows():
@@ -68,7 +69,7 @@ class RayExecutor:
                     raise answer
                 yield answer
 
-    def _pipeline(self, ray: Any, items: list[dict[str, str]], order: Any) -> Any:
+    def _pipeline(self, ray: Any, items: list[dict[str, bytes]], order: Any) -> Any:
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         # One part, one block, one task. Not by repartition(): that asks for a whole core, which a

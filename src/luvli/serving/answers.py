@@ -19,8 +19,8 @@ from luvli.likelihood import family
 from luvli.markup import get_markup, is_markup
 from luvli.measures.measure import definitions
 from luvli.models import read_card
-from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.rows import Row
 from luvli.prediction.writers import face_dicts, record
 from luvli.serving.engine import Engine, Job, Predicted
 from luvli.serving.errors import Refused, refusal

@@ -14,10 +14,12 @@ import pytest
 from patience import wait_until
 
 from luvli.image.box import Box
+from luvli.prediction.executors import InProcess, IsolatedWorker, Processes
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob
-from luvli.prediction.parts import WORK, JobSettings, Part, unpack_rows
-from luvli.prediction.processes import InProcess, IsolatedWorker, Processes
+from luvli.prediction.parts import ImagesPart
+from luvli.prediction.rows import unpack_rows
+from luvli.prediction.settings import WORK, JobSettings
 from luvli.prediction.worker import PackedModel
 
 from .jobs import contents
@@ -77,11 +79,11 @@ def test_an_image_that_hangs_costs_one_row(
     tiny: dict[str, Path], folder: Path, tmp_path: Path
 ) -> None:
     (folder / "p1-endless.png").write_bytes((folder / "p1.png").read_bytes())
-    items = [[str(folder / f"{name}.png"), "", ""] for name in ("p0", "p1-endless", "p2")]
+    paths = [str(folder / f"{name}.png") for name in ("p0", "p1-endless", "p2")]
     settings = JobSettings(str(tmp_path / "out"))
     worker = IsolatedWorker(packed(tiny, Deadly()), patience=15.0)
     try:
-        worker.do(Part(0, "files", "", 3, items), settings)
+        worker.do(ImagesPart(paths[0], 3, "", paths, []), settings)
     finally:
         worker.close()
     place = tmp_path / "out" / WORK / "part-0000000.npz"
@@ -94,7 +96,7 @@ def test_a_process_ends_with_its_parent(tiny: dict[str, Path]) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
-from luvli.prediction.processes import IsolatedWorker
+from luvli.prediction.executors import IsolatedWorker
 from luvli.prediction.worker import PackedModel, worker_info
 path = Path({str(tiny["onnx"])!r})
 worker = IsolatedWorker(PackedModel(path, path.read_bytes()))

@@ -15,9 +15,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from queue import SimpleQueue
@@ -25,8 +24,10 @@ from typing import Any, Protocol
 
 from luvli.errors import InputError
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.parts import JobSettings, Part, Row
+from luvli.prediction.parts import Part, VideoPart
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.rows import Row
+from luvli.prediction.settings import JobSettings
 from luvli.prediction.worker import PackedModel, do_part, part_rows, save_rows, worker_info
 
 ATTEMPTS = 2
@@ -40,9 +41,9 @@ each of their pages goes back to the system and is cleared when it is asked for 
 
 
 class Executor(Protocol):
-    """Does parts, in any order, and yields how many images each had."""
+    """Does parts and yields how many images each had."""
 
-    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]: ...
+    def run(self, parts: Iterable[Part], settings: JobSettings) -> Iterator[int]: ...
 
 
 @dataclass
@@ -52,7 +53,7 @@ class InProcess:
 
     predictor: Predictor
 
-    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]:
+    def run(self, parts: Iterable[Part], settings: JobSettings) -> Iterator[int]:
         for part in parts:
             do_part(self.predictor, settings, part)
             yield part.count
@@ -77,7 +78,7 @@ class Processes:
             ) from death
         return info
 
-    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]:
+    def run(self, parts: Iterable[Part], settings: JobSettings) -> Iterator[int]:
         idle: SimpleQueue[IsolatedWorker] = SimpleQueue()
         for worker in self.team:
             idle.put(worker)
@@ -90,15 +91,9 @@ class Processes:
                 idle.put(worker)
             return part.count
 
-        waiting: deque[Future[int]] = deque()
         pool = ThreadPoolExecutor(len(self.team))
         try:
-            for part in parts:
-                waiting.append(pool.submit(work, part))
-                if len(waiting) > 2 * len(self.team):
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            yield from pool.map(work, parts)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             self.close()
@@ -129,7 +124,7 @@ class IsolatedWorker:
             self.ask(do_part, settings, part, images=part.count)
         except WorkerDied:
             # of a video, whose frames depend on each other, all or none
-            step = part.count if part.kind == "video" else 1
+            step = part.count if isinstance(part, VideoPart) else 1
             pieces = (self._attempt(settings, part, i, step) for i in range(0, part.count, step))
             save_rows(settings, part, list(chain.from_iterable(pieces)))
 
@@ -179,7 +174,7 @@ class IsolatedWorker:
             raise RuntimeError("the worker is closed")
         if self._child is None:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "luvli.prediction.processes"],
+                [sys.executable, "-m", "luvli.prediction.executors"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=os.environ | MEMORY | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -200,7 +195,7 @@ class IsolatedWorker:
             child.kill()
             child.wait()
             for stream in (child.stdin, child.stdout):
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError):  # what it was not given any more
                     stream.close()  # type: ignore[union-attr]
 
 
