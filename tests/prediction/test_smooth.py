@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
+from luvli.faces import Faces
 from luvli.prediction.smooth import (
     FilterState,
     LiveSmoother,
-    Smoother,
     look_back,
     measurement_noise,
     motion,
+    smooth_tracks,
     start,
     step,
 )
@@ -20,6 +23,10 @@ from .conftest import SHAPE
 
 FRAMES, RATE, HALF = 240, 30.0, 75.0
 TIMES = (np.arange(FRAMES) / RATE).tolist()
+
+
+class Item(NamedTuple):
+    faces: Faces
 
 
 def spreads(rng: np.random.Generator) -> np.ndarray:
@@ -60,16 +67,11 @@ def run(
 def smoothed(
     points: np.ndarray, covariance: np.ndarray, visibility: np.ndarray, offline: bool = True
 ) -> np.ndarray:
-    if not offline:
-        live = LiveSmoother()
-        return np.array(
-            [live.push(t, p, covariance, visibility)[0] for t, p in zip(TIMES, points, strict=True)]
-        )
-    smoother = Smoother()
-    places = []
-    for time, frame in zip(TIMES, points, strict=True):
-        places += smoother.push(time, frame, covariance, visibility)
-    return np.array(places + smoother.finish())
+    items = (
+        Item(Faces(frame[None], covariance[None], visibility[None], track=[1], time=[time]))
+        for time, frame in zip(TIMES, points, strict=True)
+    )
+    return np.array([item.faces.points[0] for item in smooth_tracks(items, offline)])
 
 
 def jitter(points: np.ndarray, truth: np.ndarray) -> float:
@@ -162,7 +164,7 @@ def test_lids_that_shut_are_followed_at_once() -> None:
             middle = (points[upper] + points[lower]) / 2
             points[upper] = points[lower] = middle
         points = points + rng.normal(0, 0.2, points.shape)
-        (smooth,) = smoother.push(i / 30, points, np.tile(np.eye(2), (68, 1, 1)), np.ones(68))
+        smooth = smoother.push(i / 30, points, np.tile(np.eye(2), (68, 1, 1)))
         gaps.append(float((smooth[lower, 1] - smooth[upper, 1]).mean()))
     open_gap = np.mean(gaps[20:40])
     assert np.std(gaps[20:40]) < 0.1

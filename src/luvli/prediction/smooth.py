@@ -20,13 +20,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
-from luvli.faces import Faces
+from luvli.faces import FaceLandmarks, Faces
 from luvli.likelihood.covariance import inverse
 
 ACCELERATION = 0.6
@@ -67,6 +68,11 @@ def measurement_noise(covariance: Floats, visibility: Floats) -> Floats:
     return covariance / np.maximum(visibility, MIN_VISIBILITY)[:, None, None]
 
 
+def face_size(points: Floats) -> float:
+    """Geometric mean of the width and height of points (k, 2), in pixels; 1 for a line."""
+    return float(np.sqrt(np.prod(np.ptp(points, axis=0)))) or 1.0
+
+
 def start(time: float, points: Floats, noise: Floats, size: float) -> FilterState:
     """The state after the first frame: the measurement, and a velocity of which only the
     usual amount is known. `size` is the face's, in pixels."""
@@ -82,7 +88,7 @@ def step(
     before: FilterState, time: float, points: Floats, noise: Floats, size: float
 ) -> FilterState:
     """One frame onward: forecast, then correction by the points (k, 2) with noise (k, 2, 2)."""
-    seconds = max(time - before.time, 1e-6)
+    seconds = _elapsed(before.time, time)
     transition, process = motion(seconds, ACCELERATION * size)
     mean = before.mean @ transition.T
     carried = transition @ before.covariance @ transition.T
@@ -104,6 +110,12 @@ def motion(seconds: float, acceleration: float) -> tuple[Floats, Floats]:
     block = np.array([[seconds**3 / 3, seconds**2 / 2], [seconds**2 / 2, seconds]])
     process: Floats = np.kron(acceleration**2 * block, np.eye(2)).astype(np.float64)
     return transition, process
+
+
+def _elapsed(before: float, now: float) -> float:
+    if now <= before:
+        raise InputError(f"frames must follow each other in time: {now} s comes too late.")
+    return now - before
 
 
 def _fading(surprise: Floats, forecast: Floats, noise: Floats) -> float:
@@ -148,32 +160,23 @@ class LiveSmoother:
         self._variance = np.empty(0)
         self._usual = 0.0
 
-    def push(
-        self, time: float, points: Floats, covariance: Floats, visibility: Floats
-    ) -> list[Floats]:
-        """Landmarks (k, 2) at `time` with covariances (k, 2, 2) and visibility (k,); a list of the
-        smoothed ones (k, 2), as `Smoother.push` gives."""
-        if time <= self._time:
-            raise InputError(f"frames must follow each other in time: {time} s comes too late.")
-        noise = np.trace(covariance, axis1=1, axis2=2) / 2 / np.maximum(visibility, MIN_VISIBILITY)
-        size = float(np.sqrt(np.prod(np.ptp(points, axis=0)))) or 1.0
-        seconds, self._time = min(time - self._time, 1.0), time
+    def push(self, time: float, points: Floats, noise: Floats) -> Floats:
+        """Landmarks (k, 2) at `time` with their `measurement_noise`, smoothed."""
+        variances = np.trace(noise, axis1=1, axis2=2) / 2
+        size = face_size(points)
+        seconds, self._time = min(_elapsed(self._time, time), 1.0), time
         if self._points is None:
-            self._points, self._variance, self._usual = points.copy(), noise, 0.01 * size
-            return [self._points]
-        forecast = self._moved(points, 1 / noise, size)
+            self._points, self._variance, self._usual = points.copy(), variances, 0.01 * size
+            return self._points
+        forecast = self._moved(points, 1 / variances, size)
         departure = np.linalg.norm(points - forecast, axis=1)
         variance = self._variance + (SHAPE_CHANGE * size) ** 2 * seconds
-        gain = variance / (variance + noise)
+        gain = variance / (variance + variances)
         self._variance = (1 - gain) * variance
         unusual = departure**4 / (departure**4 + (UNUSUAL * self._usual) ** 4)
         self._usual += 0.1 * (float(np.median(departure)) - self._usual)
         self._points = forecast + np.maximum(gain, unusual)[:, None] * (points - forecast)
-        return [self._points]
-
-    def finish(self) -> list[Floats]:
-        """Nothing is held back."""
-        return []
+        return self._points
 
     def _moved(self, points: Floats, weight: Floats, size: float) -> Floats:
         """The last landmarks, moved as the face moved; noise does not count as motion."""
@@ -190,44 +193,7 @@ class LiveSmoother:
         return np.asarray(self._points + distance**2 / (distance**2 + STILL**2) * step)
 
 
-class Smoother:
-    """Smooths the landmarks of one face over time, looking ahead.
-
-    `push` locations and take what is finished: they come out up to `LAG` + `BLOCK` frames later,
-    `finish` gives the rest.
-    """
-
-    def __init__(self) -> None:
-        self._states: deque[FilterState] = deque()
-
-    def push(
-        self, time: float, points: Floats, covariance: Floats, visibility: Floats
-    ) -> list[Floats]:
-        """Landmarks (k, 2) at `time` (seconds, growing) with covariances (k, 2, 2) and visibility
-        (k,); returns the smoothed locations that are finished, each (k, 2)."""
-        if self._states and time <= self._states[-1].time:
-            raise InputError(f"frames must follow each other in time: {time} s comes too late.")
-        noise = measurement_noise(covariance, visibility)
-        width, height = points.max(axis=0) - points.min(axis=0)
-        size = float(np.sqrt(width * height)) or 1.0
-        if self._states:
-            state = step(self._states[-1], time, points, noise, size)
-        else:
-            state = start(time, points, noise, size)
-        self._states.append(state)
-        return self._release(BLOCK) if len(self._states) >= LAG + BLOCK else []
-
-    def finish(self) -> list[Floats]:
-        """The locations that are still held back."""
-        return self._release(len(self._states))
-
-    def _release(self, count: int) -> list[Floats]:
-        if not count:
-            return []
-        places = look_back(list(self._states))[:count]
-        for _ in range(count):
-            self._states.popleft()
-        return places
+# -- all faces of a video ----------------------------------------------------------------------
 
 
 class HasFaces(Protocol):
@@ -240,66 +206,78 @@ class HasFaces(Protocol):
 _Item = TypeVar("_Item", bound=HasFaces)
 
 
-class TrackSmoother(Generic[_Item]):
-    """Smooths the landmarks of every tracked face over time.
-
-    With `offline`, items come out at most `LAG` + `BLOCK` of them later; otherwise each comes out
-    at once.
-    """
-
-    def __init__(self, offline: bool = True) -> None:
-        self.offline = offline
-        self._waiting: deque[tuple[_Item, dict[int, Floats]]] = deque()
-        """items, and of each the smoothed points by track, as far as they are known"""
-        self._smoothers: dict[int, Smoother | LiveSmoother] = {}
-
-    def push(self, item: _Item) -> list[_Item]:
-        """The faces of the next frame; returns those that are finished."""
-        tracks = _tracks(item)
-        self._waiting.append((item, {}))
-        for track, face in zip(tracks, item.faces, strict=True):
-            if track not in self._smoothers:
-                self._smoothers[track] = Smoother() if self.offline else LiveSmoother()
-            seen = face.visibility if face.visibility_trained else np.ones(len(face))
-            smoother, time = self._smoothers[track], face.time or 0.0
-            self._deliver(track, smoother.push(time, face.points, face.covariance, seen))
-        for track in self._smoothers.keys() - tracks:
-            self._deliver(track, self._smoothers.pop(track).finish())
-        return self._finished()
-
-    def finish(self) -> list[_Item]:
-        """The items that are still held back."""
-        for track, smoother in self._smoothers.items():
-            self._deliver(track, smoother.finish())
-        return self._finished()
-
-    def _deliver(self, track: int, locations: list[Floats]) -> None:
-        """Smoothed points (k, 2), for the first items that have the track and still want them."""
-        items = (
-            known for item, known in self._waiting if track in _tracks(item) and track not in known
-        )
-        for points, known in zip(locations, items, strict=False):
-            known[track] = points
-
-    def _finished(self) -> list[_Item]:
-        done: list[_Item] = []
-        while self._waiting and len(self._waiting[0][1]) == len(self._waiting[0][0].faces):
-            item, known = self._waiting.popleft()
-            if known:
-                points = np.array([known[track] for track in _tracks(item)])
-                smoothed: Any = item  # any named tuple can do this, but no type says so
-                item = smoothed._replace(faces=replace(item.faces, points=points))
-            done.append(item)
-        return done
-
-
-def _tracks(item: HasFaces) -> list[int]:
-    return [] if item.faces.track is None else item.faces.track.tolist()
-
-
 def smooth_tracks(items: Iterable[_Item], offline: bool = True) -> Iterator[_Item]:
-    """The same items with each tracked face smoothed in time."""
-    smoother: TrackSmoother[_Item] = TrackSmoother(offline)
+    """The same items with each tracked face smoothed in time; with `offline` they come out at most
+    `LAG` + `BLOCK` items later, otherwise each comes out at once."""
+    if not offline:
+        yield from map(TrackSmoother[_Item]().push, items)
+        return
+    waiting: deque[tuple[_Item, dict[int, FilterState]]] = deque()
     for item in items:
-        yield from smoother.push(item)
-    yield from smoother.finish()
+        before = waiting[-1][1] if waiting else {}
+        waiting.append((item, _filtered(item, before)))
+        if len(waiting) == LAG + BLOCK:
+            yield from _release(waiting, BLOCK)
+    yield from _release(waiting, len(waiting))
+
+
+class TrackSmoother(Generic[_Item]):
+    """Smooths the landmarks of every tracked face as they come."""
+
+    def __init__(self) -> None:
+        self._smoothers: dict[int, LiveSmoother] = {}
+
+    def push(self, item: _Item) -> _Item:
+        """The next item, smoothed."""
+        faces, before = _by_track(item), self._smoothers
+        self._smoothers = {track: before.get(track) or LiveSmoother() for track in faces}
+        return _moved_to(
+            item,
+            [
+                self._smoothers[track].push(time, face.points, noise)
+                for track, (time, face, noise) in faces.items()
+            ],
+        )
+
+
+def _filtered(item: HasFaces, before: dict[int, FilterState]) -> dict[int, FilterState]:
+    """The filter's state of each track, after those of the item before."""
+    states = {}
+    for track, (time, face, noise) in _by_track(item).items():
+        about = (time, face.points, noise, face_size(face.points))
+        states[track] = step(before[track], *about) if track in before else start(*about)
+    return states
+
+
+def _release(waiting: deque[tuple[_Item, dict[int, FilterState]]], count: int) -> Iterator[_Item]:
+    """The first items, smoothed with all that is known of their future."""
+    states = [known for _, known in waiting]
+    smoothed: list[dict[int, Floats]] = [{} for _ in waiting]
+    for first in range(count):
+        for track in states[first].keys() - smoothed[first].keys():
+            future = takewhile(lambda known, t=track: t in known, states[first:])  # type: ignore[misc]
+            places = look_back([known[track] for known in future])
+            for known, points in zip(smoothed[first:], places, strict=False):
+                known[track] = points
+    for known in smoothed[:count]:
+        item, tracks = waiting.popleft()
+        yield _moved_to(item, [known[track] for track in tracks])
+
+
+def _by_track(item: HasFaces) -> dict[int, tuple[float, FaceLandmarks, Floats]]:
+    """Time, face, and noise of each track."""
+    known = {}
+    for track, face in zip(
+        [] if item.faces.track is None else item.faces.track.tolist(), item.faces, strict=True
+    ):
+        visibility = face.visibility if face.visibility_trained else np.ones(len(face))
+        known[track] = face.time or 0.0, face, measurement_noise(face.covariance, visibility)
+    return known
+
+
+def _moved_to(item: _Item, points: list[Floats]) -> _Item:
+    """The item with these points of its faces."""
+    if not points:
+        return item
+    moved: Any = item  # any named tuple can do this, but no type says so
+    return moved._replace(faces=replace(item.faces, points=np.array(points)))  # type: ignore[no-any-return]

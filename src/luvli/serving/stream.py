@@ -100,7 +100,7 @@ class StreamSession:
         self._tracker = Tracker(
             self._model.predictor, self._options.min_score, self._limits.max_faces
         )
-        self._smoother = TrackSmoother[TrackedFrame](offline=False)
+        self._smoother = TrackSmoother[TrackedFrame]()
 
     def _track(self, data: bytes, arrived: float) -> dict[str, Any]:
         """The answer to one frame; runs in a thread. `arrived` in seconds."""
@@ -111,7 +111,7 @@ class StreamSession:
         tracks = [] if faces.track is None else faces.track.tolist()
         if self._options.smooth:
             faces = replace(faces, time=np.full(len(faces), arrived))
-            faces = self._smoother.push(TrackedFrame(Frame(0, arrived, image), faces))[0].faces
+            faces = self._smoother.push(TrackedFrame(Frame(0, arrived, image), faces)).faces
         return {
             "faces": face_fields(replace(faces, track=None, time=None), self._options),
             "tracks": tracks,
