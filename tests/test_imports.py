@@ -86,13 +86,13 @@ def test_unknown_attributes_are_missing_as_in_any_module() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import luvli.network
-    from luvli.prediction import backends
+    from luvli.prediction import predictor
 
     monkeypatch.delitem(luvli.network.__dict__, "build", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match=r"'torch'.*pip install 'luvli\[train\]'"):
         luvli.network.build  # noqa: B018
-    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    monkeypatch.setattr(predictor, "find_spec", lambda name: None)
     (tmp_path / "m.safetensors").write_bytes(b"x")
     with pytest.raises(InputError, match=r"m\.safetensors runs with PyTorch, which"):
         luvli.load(tmp_path / "m.safetensors")

@@ -22,7 +22,8 @@ from luvli.image.box import Box, best_match
 from luvli.image.read import read_image
 from luvli.models import find_model
 from luvli.prediction.cropped import CroppedFaces
-from luvli.prediction.predictor import BATCH, Predictor, load
+from luvli.prediction.pipeline import BATCH
+from luvli.prediction.predictor import Predictor, load
 
 CropBy = Literal["paper", "reference", "tight", "detector", "detector-or-tight"]
 """Boxes to crop by. `paper`: the data set's, else the tight one with 5 % noise; `reference`: the

@@ -56,8 +56,7 @@ class OnnxBackend:
         source = Path(path)
         if not source.is_file():
             raise unreadable(source)
-        available = onnx_runtime().get_available_providers()
-        chosen = _providers(providers, available)
+        chosen = _providers(providers)
         try:
             content = source.read_bytes()
         except OSError as error:
@@ -153,17 +152,14 @@ def thread_count(threads: int | None) -> int:
     return threads
 
 
-def _providers(wanted: Sequence[str] | None, available: Sequence[str]) -> list[str]:
-    names = []
-    for name in wanted or ("cpu",):
-        if name not in PROVIDERS and name not in PROVIDERS.values():
+def _providers(wanted: Sequence[str] | None) -> list[str]:
+    """The runtime's names of the providers, the processor last: it does what the others cannot."""
+    names = [PROVIDERS.get(name, name) for name in (*(wanted or ()), "cpu")]
+    for name in names:
+        if name not in PROVIDERS.values():
             raise unknown_choice("provider", name, PROVIDERS)
-        full = PROVIDERS.get(name, name)
-        if full not in available:
+        if name not in onnx_runtime().get_available_providers():
             raise InputError(
-                f"this ONNX Runtime has no {full}: install onnxruntime-gpu, or use provider 'cpu'."
+                f"this ONNX Runtime has no {name}: install onnxruntime-gpu, or use provider 'cpu'."
             )
-        names.append(full)
-    if names[-1] != PROVIDERS["cpu"]:
-        names.append(PROVIDERS["cpu"])  # for what the other one cannot do
-    return names
+    return list(dict.fromkeys(names))

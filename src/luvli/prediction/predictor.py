@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+import logging
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.errors import InputError
-from luvli.face_measures import measure_fields
+from luvli.errors import InputError, unknown_choice
 from luvli.faces import Faces
 from luvli.files import PathLike
-from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.box_format import Boxes, BoxFormat, BoxSource, warn_of_misfits
-from luvli.image.detect import LARGE, MIN_SCORE, Detector, YuNet, get_detector
-from luvli.image.photograph import Photograph
-from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
+from luvli.image.detect import MIN_SCORE
+from luvli.image.read import read_image
 from luvli.image.source import AnyImage, Color, name_of, plain_source
-from luvli.markup import get_markup, is_markup
-from luvli.network.backend import Backend, no_faces
-from luvli.network.model_info import ModelInfo
-from luvli.prediction import refine
+from luvli.models import find_model, model_names, read_card
+from luvli.network.backend import Backend
+from luvli.network.licence import is_open
 from luvli.prediction.arguments import Options, as_sources
-from luvli.prediction.backends import BackendName, check_licence, open_backend
 from luvli.prediction.cropped import CroppedFaces
-from luvli.prediction.rotations import TURNS, TryRotations, detect_turned, is_doubtful
-from luvli.trust.features import predicted_poses
+from luvli.prediction.pipeline import Pipeline
+from luvli.prediction.rotations import TryRotations
 from luvli.trust.trust import Trust
 
 if TYPE_CHECKING:
     from luvli.prediction.streams import Stream
     from luvli.prediction.tracking import TrackedFrame
 
-T = TypeVar("T")
 
-BATCH = 32
-"""faces that go through the network together"""
+BackendName = Literal["onnx", "torch"]
+"""ONNX Runtime for `.onnx`, PyTorch for `.safetensors`"""
+
+logger = logging.getLogger(__name__)
 
 
 def load(
@@ -69,51 +64,46 @@ def load(
         raise InputError(f"load has no option {name!r}: {choose}.")
     if isinstance(providers, str):
         providers = [providers]
-    opened = open_backend(model, backend, threads, providers)
-    check_licence(licence, opened.info.licence, str(model))
+    path = find_model(model, backend)
+    if path.suffix == ".onnx":
+        from luvli.prediction.onnx_backend import OnnxBackend
+
+        opened: Backend = OnnxBackend(path, threads, providers)
+    else:
+        if find_spec("torch") is None:
+            raise InputError(
+                f"{path} runs with PyTorch, which is not installed: pip install 'luvli[train]', "
+                "or give the model's .onnx file."
+            )
+        from luvli.network.inference import CropPredictor
+
+        opened = CropPredictor.load(path, threads, (providers or ("cpu",))[0])
+    info = opened.info
+    _check_licence(licence, info.licence, str(model))
+    # weights can be whole and overflow all the same: a model that gives no numbers is refused
+    ramp = np.linspace(0, 255, info.config.input_size).astype(np.uint8)
+    opened(np.tile(ramp[None, :, None, None], (1, 1, len(ramp), 3)))
+    logger.info("loaded %s %s from %s, %d threads", info.name, info.version, path, opened.threads)
     return Predictor(opened, small_faces=small_faces)
 
 
-class Predictor:
-    """A model with everything around it: detector, crops, the way back to image pixels.
-
-    `predict` is three steps: `preprocess` (read, detect, crop), `forward` (the network, in crop
-    pixels) and `postprocess` (to image pixels, box refinement, assessment). A predictor is never
-    changed after it was made and may be shared between threads. Results are in image pixels.
-    """
-
-    def __init__(
-        self,
-        backend: Backend,
-        detector: Detector | None = None,
-        small_faces: bool = False,
-        accept_threshold: float | None = None,
-    ) -> None:
-        """`detector` finds faces where no boxes are given; the model's own by default. Faces with a
-        confidence of `accept_threshold` or more are accepted; None: no triage."""
-        self.backend = backend
-        self.detector = detector
-        self.small_faces = small_faces
-        self.accept_threshold = accept_threshold
-        config = backend.info.config
-        if is_markup(config.markup) and get_markup(config.markup).size != config.landmarks:
-            raise InputError(
-                f"the model {backend.info.name} has {config.landmarks} landmarks, but its markup "
-                f"{config.markup} has {get_markup(config.markup).size}: save it again."
-            )
-
-    def __repr__(self) -> str:
-        """One line: which model, what it finds, what runs it."""
-        config = self.info.config
-        return (
-            f"Predictor({self.info.name} {self.info.version}, {config.landmarks} points of "
-            f"{config.markup}, {type(self.backend).__name__}, threads {self.backend.threads})"
+def _check_licence(wanted: str | None, licence: str, model: str) -> None:
+    """Refuse a model whose licence is not open, where an "open" one is wanted."""
+    if wanted not in (None, "open"):
+        raise unknown_choice("licence", wanted, ("open",))
+    if wanted == "open" and not is_open(licence):
+        free = [name for name in model_names() if is_open(read_card(name).licence)]
+        raise InputError(
+            f"the licence of {model} is not open ({licence}): use "
+            f"{' or '.join(free) or 'a model of your own'}."
         )
 
-    @property
-    def info(self) -> ModelInfo:
-        """Name, licence, configuration, calibration."""
-        return self.backend.info
+
+class Predictor(Pipeline):
+    """A model with everything around it: what users call. Results are in image pixels.
+
+    A predictor is never changed after it was made and may be shared between threads.
+    """
 
     def with_triage(self, max_failure_rate: float) -> Predictor:
         """The same predictor with triage: `faces.accepted` holds the faces to accept so that, with
@@ -261,207 +251,3 @@ class Predictor:
         """
         images = (read_image(plain_source(source, color)) for source in crops)
         return self.predict_cropped([CroppedFaces.of_crops(images, self.info)])[0]
-
-    def detect(
-        self,
-        image: ImageArray,
-        name: str = "",
-        min_score: float = MIN_SCORE,
-        thorough: bool = True,
-    ) -> list[Box]:
-        """Tight landmark boxes of the faces in an image, best first; not `thorough`: without the
-        detector's last looks (`luvli.image.detect.YuNet`)."""
-        detector = self.detector or get_detector(self.info.detector, self.small_faces)
-        if isinstance(detector, YuNet):
-            boxes = detector(image, name, thorough)
-        else:
-            boxes = detector(image, name)
-        return sorted((box for box in boxes if box.score >= min_score), key=lambda box: -box.score)
-
-    # -- the three steps ---------------------------------------------------------------------
-
-    def preprocess(
-        self,
-        source: ImageSource | Photograph,
-        boxes: Sequence[Box] | None = None,
-        min_score: float = MIN_SCORE,
-        name: str = "",
-        turns: Sequence[int] = (0,),
-        max_faces: int | None = None,
-    ) -> CroppedFaces:
-        """Reads an image, detects the faces unless `boxes` are given, and crops the best of them.
-
-        The detector looks at the image after each of the quarter `turns`. Of a large JPEG no more
-        is decoded than the detector and the faces need.
-        """
-        photograph = source if isinstance(source, Photograph) else Photograph(source)
-        name = name or photograph.name
-        if boxes is None and tuple(turns) != (0,):
-            boxes, crops = detect_turned(self, photograph.whole(), name, min_score, turns)
-        else:
-            boxes = self.find(photograph, name, min_score) if boxes is None else boxes
-            crops = [self.info.crop_for(box) for box in boxes]
-        count = len(boxes)
-        boxes, crops = boxes[:max_faces], crops[:max_faces]
-        edge = refine.margin(self.info)
-        pixels = [
-            photograph.warp(crop.wider(edge) if edge and box.detected else crop)
-            for box, crop in zip(boxes, crops, strict=True)
-        ]
-        sizes = [photograph.size] * len(boxes)
-        return CroppedFaces(list(boxes), crops, pixels, sizes, left_out=count - len(boxes))
-
-    def find(
-        self, photograph: Photograph, name: str = "", min_score: float = MIN_SCORE
-    ) -> list[Box]:
-        """Tight landmark boxes, best first, in pixels of the whole image."""
-        view = self.detector_view(photograph)
-        boxes = self.detect(view.image, name, min_score)
-        return boxes if view.factor == 1 else [view.to_whole(box) for box in boxes]
-
-    def detector_view(self, photograph: Photograph) -> Reduced:
-        """As much of an image as the detector needs; all of it for small faces, and for a
-        detector of one's own, which may know the boxes."""
-        if self.detector is None and not self.small_faces:
-            return photograph.overview(LARGE)
-        return photograph.at(1)
-
-    def forward(self, cropped: CroppedFaces) -> Faces:
-        """The model on crops (S, S, 3), or on the middle of wider ones: faces in crop pixels,
-        without boxes."""
-        size = self.info.config.input_size
-        views = [refine.inner(wide, size) for wide in cropped.pixels]
-        if not views:
-            return no_faces(self.info)
-        windows = cropped.windows
-        parts = [slice(i, i + BATCH) for i in range(0, len(views), BATCH)]
-        return Faces.concatenate(
-            [self.backend(np.stack(views[part]), windows[part]) for part in parts]
-        )
-
-    def postprocess(self, predictions: Faces, cropped: CroppedFaces) -> Faces:
-        """Predictions in crop pixels -> faces in image pixels with boxes, scores, confidence.
-
-        Faces whose landmarks do not fit the detector's box are cropped and predicted again
-        (`luvli.prediction.refine`).
-        """
-        if not cropped.boxes:
-            return predictions
-        faces = _to_image(predictions, cropped)
-        again, second = refine.crop_again(faces, cropped, self.info)
-        if again:
-            rows = np.arange(len(faces))
-            rows[again] = len(faces) + np.arange(len(again))
-            refined = _to_image(self.forward(second), second)
-            faces = Faces.concatenate([faces, refined])[rows]
-        trust, measures, poses = self.info.trust, self.info.measures, predicted_poses(faces)
-        changes: dict[str, Any] = {}
-        if trust is not None:
-            changes |= trust.decisions(faces, poses, self.accept_threshold)
-        if measures is not None:
-            changes |= measure_fields(faces, poses, measures)
-        return replace(faces, **changes)
-
-    # -- several images ----------------------------------------------------------------------
-
-    def predict_sources(
-        self,
-        sources: Sequence[ImageSource | Photograph | InputError],
-        boxes: Sequence[Sequence[Box]] | None = None,
-        min_score: float = MIN_SCORE,
-        try_rotations: TryRotations = "auto",
-    ) -> list[Faces | InputError]:
-        """What `predict_batch` does for plain images: the faces of each, or why there are none."""
-        return [faces for faces, _ in self.predict_best(sources, boxes, min_score, try_rotations)]
-
-    def predict_best(
-        self,
-        sources: Sequence[ImageSource | Photograph | InputError],
-        boxes: Sequence[Sequence[Box]] | None = None,
-        min_score: float = MIN_SCORE,
-        try_rotations: TryRotations = "auto",
-        max_faces: int | None = None,
-    ) -> list[tuple[Faces | InputError, int]]:
-        """The `max_faces` best faces of each image, or why there are none, and how many others were
-        detected: a hostile image shows thousands, which would be cropped and predicted."""
-
-        def predict(
-            rows: Iterable[int], turns: Sequence[int]
-        ) -> Iterator[tuple[Faces | InputError, int]]:
-            left_out: dict[int, int] = {}
-
-            def crop(row: int) -> CroppedFaces:
-                source = sources[row]
-                if isinstance(source, InputError):
-                    raise source
-                known = None if boxes is None else boxes[row]
-                cropped = self.preprocess(
-                    source, known, min_score, turns=turns, max_faces=max_faces
-                )
-                left_out[row] = cropped.left_out
-                return cropped
-
-            return ((faces, left_out.get(row, 0)) for row, faces in self.predict_each(rows, crop))
-
-        turns = TURNS if try_rotations is True else TURNS[:1]
-        results = list(predict(range(len(sources)), turns))
-        if boxes is None and try_rotations == "auto":
-            doubtful = [row for row, (faces, _) in enumerate(results) if is_doubtful(faces)]
-            for row, (faces, others) in zip(doubtful, predict(doubtful, TURNS[1:]), strict=True):
-                if isinstance(faces, Faces) and not is_doubtful(faces):
-                    results[row] = faces, others
-        return results
-
-    def predict_each(
-        self, items: Iterable[T], crop: Callable[[T], CroppedFaces], batch_size: int = BATCH
-    ) -> Iterator[tuple[T, Faces | InputError]]:
-        """Each item with the faces predicted on what `crop` makes of it, or with its error: the one
-        loop that runs a model, in evaluation, calibration and training too.
-
-        `crop` runs in as many threads as the model has; the faces of `batch_size` items go through
-        the network together.
-        """
-
-        def attempt(item: T) -> CroppedFaces | InputError:
-            try:
-                return crop(item)
-            except InputError as error:
-                return error
-
-        waiting = iter(items)
-        while batch := list(islice(waiting, batch_size)):
-            workers = min(self.backend.threads, len(batch))
-            if workers > 1:
-                with ThreadPoolExecutor(workers) as pool:
-                    crops = list(pool.map(attempt, batch))
-            else:
-                crops = list(map(attempt, batch))
-            usable = [one for one in crops if isinstance(one, CroppedFaces)]
-            faces = iter(self.predict_cropped(usable))
-            for item, one in zip(batch, crops, strict=True):
-                yield item, one if isinstance(one, InputError) else next(faces)
-
-    def predict_cropped(self, parts: Sequence[CroppedFaces]) -> list[Faces]:
-        """`forward` and `postprocess` for the crops of several images: the faces of each."""
-        if not parts:
-            return []
-        if len(parts) == 1:
-            return [self.postprocess(self.forward(parts[0]), parts[0])]
-        cropped = CroppedFaces.join(parts)
-        faces = self.postprocess(self.forward(cropped), cropped)
-        ends = np.cumsum([len(part.boxes) for part in parts]).tolist()
-        return [faces[end - len(part.boxes) : end] for part, end in zip(parts, ends, strict=True)]
-
-
-def _to_image(faces: Faces, cropped: CroppedFaces) -> Faces:
-    """Faces in crop pixels moved to their images, with boxes and scores."""
-    windows = cropped.windows
-    back = affine.invert(windows.affines)
-    return replace(
-        faces,
-        points=affine.apply(back, faces.points),
-        covariance=affine.push_covariance(back, faces.covariance),
-        boxes=windows.boxes,
-        scores=windows.scores,
-        image_size=np.array(cropped.sizes),
-    )

@@ -20,7 +20,8 @@ from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
 from luvli.network.backend import Backend
 from luvli.prediction.cropped import CroppedFaces
-from luvli.prediction.predictor import BATCH, Predictor
+from luvli.prediction.pipeline import BATCH
+from luvli.prediction.predictor import Predictor
 
 WATCHED = (
     "nme_box", "nme_vis_box", "nme_interocular", "nme_vis_interocular", "nll", "coverage_90",
