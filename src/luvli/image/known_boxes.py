@@ -18,8 +18,7 @@ from luvli.image.read import ImageArray
 class BoxesFromFile:
     """Boxes that are known already, looked up by the image's path or file name.
 
-    A box that cannot be one (an infinite edge or score, no area) concerns its own image alone:
-    looking that image up raises `InputError`.
+    A file with a box that cannot be one (an infinite edge or score, no area) is refused.
 
     The file is a CSV with the columns image, x0, y0, x1, y1 and, if known, score; or JSON,
     either `{"a.jpg": [[x0, y0, x1, y1], ...]}` or a list `faces` whose members have
@@ -29,29 +28,22 @@ class BoxesFromFile:
     def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
         read = _from_csv if self.path.suffix.lower() == ".csv" else _from_json
-        self._rows: dict[str, list[Sequence[float]]] = {}
+        self._boxes: dict[str, list[Box]] = {}
         try:
             for image, edges, score in read(read_text(self.path)):
                 x0, y0, x1, y1 = map(float, edges)
-                self._rows.setdefault(image, []).append((x0, y0, x1, y1, float(score)))
+                box = Box(x0, y0, x1, y1, float(score))
+                self._boxes.setdefault(image, []).append(box)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, csv.Error,
                 RecursionError) as error:  # fmt: skip
             raise InputError(
-                f"{self.path} is not a list of boxes ({error}): it needs image, x0, y0, x1, y1."
+                f"{self.path} is not a list of boxes ({str(error).rstrip('.')}): it needs image, "
+                "x0, y0, x1, y1."
             ) from error
 
     def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
-        for key in (name, Path(name).name):
-            try:
-                boxes = [Box(*row) for row in self._rows.get(key, [])]
-            except InputError as error:
-                why = str(error).rstrip(".")
-                raise InputError(
-                    f"{self.path} has a box for {key} that is none ({why}): mend it."
-                ) from error
-            if boxes:
-                return sorted(boxes, key=lambda box: -box.score)
-        return []
+        boxes = self._boxes.get(name) or self._boxes.get(Path(name).name, [])
+        return sorted(boxes, key=lambda box: -box.score)
 
 
 _Row = tuple[str, Sequence[Any], Any]

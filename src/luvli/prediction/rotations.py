@@ -17,7 +17,7 @@ from luvli.image.detect import MIN_SCORE
 from luvli.image.read import ImageArray
 
 if TYPE_CHECKING:
-    from luvli.prediction.predictor import Predictor
+    from luvli.prediction.pipeline import Pipeline
 
 TryRotations = Literal["auto"] | bool
 """whether to look for faces in images on their side or upside down: always, never, or where no face
@@ -30,7 +30,7 @@ a face has so much, and none is taken that gives less"""
 
 
 def detect_turned(
-    predictor: Predictor,
+    pipeline: Pipeline,
     image: ImageArray,
     name: str = "",
     min_score: float = MIN_SCORE,
@@ -46,11 +46,11 @@ def detect_turned(
     for turn in turns:
         turned = np.ascontiguousarray(np.rot90(image, turn))
         thorough = 0 in turns  # as a second try the quick search is enough
-        detections.append((predictor.detect(turned, name, min_score, thorough), turn))
+        detections.append((pipeline.detect(turned, name, min_score, thorough), turn))
     boxes, turn = max(detections, key=lambda item: sum(box.score for box in item[0]))
     height, width = image.shape[:2]
     to_turned = turn_affine(turn, width, height)
-    crops = [predictor.info.crop_for(box) for box in boxes]
+    crops = [pipeline.info.crop_for(box) for box in boxes]
     if turn == 0:
         return boxes, crops
     back = affine.invert(to_turned)
