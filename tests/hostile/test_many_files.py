@@ -274,7 +274,7 @@ def test_an_output_folder_that_is_removed_meanwhile(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "out")
         return DiscDetector()(image, name)
 
-    with pytest.raises(InputError, match="luvli-job"):
+    with pytest.raises(InputError, match="removed, or may it not be written to"):
         run(Predictor(DiscBackend(), removing), tmp_path / "in", tmp_path / "out", part_size=1)
 
 

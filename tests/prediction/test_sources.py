@@ -81,7 +81,7 @@ def test_parquet_with_pictures_or_paths_carries_its_columns(
     keys = [p.relative_to(folder).as_posix() for p in files]
     images: list[Any] = {
         "bytes": [p.read_bytes() for p in files],
-        "paths": [str(p) for p in files],
+        "paths": [str(p.relative_to(tmp_path)) for p in files],  # from the table's folder
         "both": [{"bytes": p.read_bytes(), "path": p.name} for p in files],
     }[kind]
     table = pa.table({"image": images, "key": keys, "year": list(range(7)), "score": ["x"] * 7})

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import luvli
 from luvli.image.read import read_image
-from luvli.prediction import tracking
+from luvli.prediction import tracking, video_writer
 from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, record_camera
@@ -305,9 +305,17 @@ def test_parts_of_a_video_are_files_with_joined_tracks(discs: Predictor, tmp_pat
 # -- names and containers ----------------------------------------------------------------------
 
 
-def test_draw_video_keeps_frames_and_sound(discs: Predictor, tmp_path: Path) -> None:
+@pytest.mark.parametrize("codec", ["h264", "mpeg4"])
+def test_draw_video_keeps_frames_and_sound(
+    codec: str, discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where FFmpeg was built without an encoder of H.264."""
+    if codec == "mpeg4":
+        monkeypatch.delitem(video_writer.ENCODERS, "libx264")
     source = write_video(tmp_path / "a.mp4", clip(20), sound=True)
     draw_video(source, tmp_path / "out.mp4", discs)
+    with av.open(str(tmp_path / "out.mp4")) as container:
+        assert container.streams.video[0].codec_context.name == codec
     drawn, plain = decoded(tmp_path / "out.mp4"), decoded(source)
     np.testing.assert_allclose([t for t, _ in drawn], [t for t, _ in plain], atol=0.002)
     assert sound_bytes(tmp_path / "out.mp4") == sound_bytes(source)
