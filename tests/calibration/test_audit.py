@@ -13,13 +13,14 @@ import pytest
 from luvli.calibration import audit as module
 from luvli.calibration import label_batches
 from luvli.calibration.audit import RARE, Suspect, audit, fit_tail, suspicion
-from luvli.calibration.label_batches import LabelBatch, LabelSource, parquet_source
+from luvli.calibration.label_batches import LabelSource, parquet_source
 from luvli.calibration.label_differences import ERROR_KINDS
 from luvli.data.formats import write_pts
 from luvli.data.formats.label_parquet import row_of_record
 from luvli.data.formats.parquet import face_schema
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
+from luvli.evaluation import labelled_parquet
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.faces import FaceLandmarks, Faces
 from luvli.image.write import write_image
@@ -35,7 +36,7 @@ HIDDEN = np.arange(68) < 8
 def suspects_of(records: list[FaceRecord], faces: list[FaceLandmarks]) -> list[Suspect]:
     """All suspects of a set in memory, the most suspicious first."""
     labelled = LabelledFaces.from_records(records, Faces.stack(faces))
-    return audit(LabelSource(len(records), lambda: [LabelBatch.of(labelled)])).listed
+    return audit(LabelSource(len(records), lambda: [labelled])).listed
 
 
 def names(suspects: list[Suspect]) -> list[str]:
@@ -229,7 +230,7 @@ def folder(labelled, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_files_give_what_the_set_in_memory_gives(
     labelled, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(label_batches, "ROWS", 7)  # labels with two rows lie across the cuts
+    monkeypatch.setattr(labelled_parquet, "ROWS", 7)  # labels with two rows lie across the cuts
     found = audit(parquet_source(folder))
     assert (found.labels, found.without_face, len(found.listed)) == (151, 1, 150)
     assert set(names(found.listed[:2])) == {"face33", "face101"}

@@ -94,7 +94,7 @@ def test_other_files_are_one_sentence(luvli, tmp_path, content):
 
 
 def test_the_figure_is_drawn_and_its_table_printed(luvli, tmp_path, scene):
-    from luvli.evaluation.report_file import write_predictions
+    from luvli.evaluation.labelled_parquet import write_predictions
 
     write_predictions(tmp_path / "p.parquet", scene[0])
     order = ("paper", "figure", "human", "--predictions", tmp_path / "p.parquet")

@@ -12,9 +12,9 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, registry, uncertainty
 from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_parquet import read_report_faces, write_predictions
 from luvli.evaluation.metrics import Evaluation, compute_metrics
 from luvli.evaluation.report import report_sections, value_table
-from luvli.evaluation.report_file import read_parquet, write_predictions
 from luvli.faces import FaceLandmarks, Faces
 
 
@@ -168,7 +168,7 @@ def test_parquet_keeps_everything(tmp_path, faces):
         lengths={"box_size": np.arange(1.0, len(faces) + 1)}, images=("a.jpg",) * len(faces),
     )  # fmt: skip
     write_predictions(tmp_path / "p.parquet", full)
-    back = read_parquet(tmp_path / "p.parquet")
+    back = read_report_faces(tmp_path / "p.parquet")
     for name in ("points", "labels", "label_visibility", "covariance", "visibility",
                  "label_boxes", "paper_pixel"):  # fmt: skip
         assert np.array_equal(getattr(back, name), getattr(full, name), equal_nan=True), name
@@ -178,7 +178,7 @@ def test_parquet_keeps_everything(tmp_path, faces):
     assert np.array_equal(back.lengths["box_size"], full.lengths["box_size"])
     bare = changed(full, covariance=None, visibility=None, paper_pixel=None, subsets={})
     write_predictions(tmp_path / "p.parquet", bare)
-    back = read_parquet(tmp_path / "p.parquet")
+    back = read_report_faces(tmp_path / "p.parquet")
     assert back.covariance is None and np.array_equal(back.points, bare.points)
 
 

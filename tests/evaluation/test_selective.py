@@ -9,8 +9,8 @@ from luvli.errors import InputError
 from luvli.evaluation.accuracy import FAILED_NME
 from luvli.evaluation.face_metrics import face_spread
 from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_parquet import read_report_faces, write_predictions
 from luvli.evaluation.metrics import compute_metrics
-from luvli.evaluation.report_file import read_parquet, write_predictions
 from luvli.evaluation.selective import (
     failure_auroc,
     nme_by_rank,
@@ -82,7 +82,7 @@ def test_confidence_reaches_the_metrics(tmp_path) -> None:
         confidence=np.array([0.9, 0.8, 0.1, 0.2]), expected_error=np.array([1.0, 2.0, 11.0, 19.0]),
     )  # fmt: skip
     write_predictions(tmp_path / "p.parquet", faces)
-    for read in (faces, read_parquet(tmp_path / "p.parquet")):
+    for read in (faces, read_report_faces(tmp_path / "p.parquet")):
         found = compute_metrics(read, resamples=10)
         assert found.value("confidence_auroc") == 1.0
         expected = (0.1 + 0.2 + 0.1 + 0.2) / 4

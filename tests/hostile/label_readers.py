@@ -23,9 +23,9 @@ from luvli.data.sets import get_set
 from luvli.data.sets.definition import Reading
 from luvli.data.sets.parquet import read_parquet_set
 from luvli.errors import InputError
+from luvli.evaluation.labelled_parquet import write_predictions
 from luvli.evaluation.match import read_faces
 from luvli.evaluation.metrics import Evaluation, compute_metrics
-from luvli.evaluation.report_file import write_predictions
 from luvli.faces import Faces
 from luvli.image import read_image
 from luvli.image.write import write_image

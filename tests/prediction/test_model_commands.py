@@ -142,7 +142,7 @@ def test_int8_and_its_cost_on_labelled_faces(
     arguments = ("--int8", faces, "--labels", faces)
     done = luvli("export", model, "--onnx", small, *arguments)
     assert done.exit_code == 0, done.output
-    assert "NME, outer eye corners" in done.output and "coverage at 95%" in done.output
+    assert "NME_inter-ocular" in done.output and "inside the 95 % ellipse" in done.output
     info = load(small).info
     assert info.precision == "int8"
     kinds = {node.op_type for node in onnx_package.load(small).graph.node}

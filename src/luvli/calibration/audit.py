@@ -14,7 +14,7 @@ Labels are read twice, batch by batch: what is usual is learnt from at most `SAM
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -104,8 +104,8 @@ def audit(source: LabelSource, fail_above: float = 12.0) -> AuditResult:
     """Audit all labels; `fail_above` is the suspicion from which they count as wrong."""
     standard = learn_standard(source)
     result = AuditResult()
-    for faces, without_face in source.batches():
-        suspects = audit_faces(faces, standard) if faces else []
+    for faces, without_face in _audited(source):
+        suspects = audit_faces(faces, standard) if len(faces) else []
         for suspect in suspects:
             result.wrong[suspect.kind] += suspect.suspicion >= fail_above
         result.labels += len(suspects) + without_face
@@ -116,10 +116,17 @@ def audit(source: LabelSource, fail_above: float = 12.0) -> AuditResult:
     return result
 
 
+def _audited(source: LabelSource) -> Iterator[tuple[LabelledFaces, int]]:
+    """Batches of labels with a prediction, and how many have none."""
+    for faces in source.batches():
+        found = np.isfinite(faces.points).all(axis=(1, 2)) & faces.visible.any(axis=1)
+        yield faces[found], int((~found).sum())
+
+
 def learn_standard(source: LabelSource) -> AuditStandard:
     """What is usual, from at most `SAMPLE` labels with predictions."""
     every = max(1, -(-source.rows // SAMPLE))
-    parts = [faces[::every] for faces, _ in source.batches() if faces]
+    parts = [faces[::every] for faces, _ in _audited(source) if len(faces)]
     count = sum(map(len, parts))
     if count < MIN_FACES:
         raise InputError(

@@ -23,13 +23,13 @@ from luvli.data.formats.tables import image_cell, write_rows
 from luvli.drawing.faces import draw_tile
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, brief, require
+from luvli.evaluation.labelled_parquet import faces_of_rows
 from luvli.evaluation.plot_style import BLUE, RED, new_figure
 from luvli.face_landmarks import confidence_text
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, read_text, whole_file, write_text
 from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
-from luvli.prediction.read_results import faces_of
 from luvli.prediction.writers import text_file
 from luvli.trust.triage import Threshold, TriageTable
 from luvli.trust.trust import Trust
@@ -145,18 +145,6 @@ def _triage_json(path: Path, out: Path, triage: Triage) -> None:
     body = ",\n ".join(json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rows)
     head = '{"format":"luvli-faces","version":1,"faces":['
     write_text(triage.written[1], f"{head}\n {body}\n]}}\n")
-
-
-def faces_of_rows(rows: list[_Row], file: Path) -> Faces:
-    """Rows of one of our result files as faces."""
-    try:
-        return faces_of(
-            [row | {"points": np.reshape(row["points"], (-1, 2))} for row in rows]
-        ).check()
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        raise InputError(
-            f"{file} holds a row that is no face ({brief(error)}): write it again."
-        ) from error
 
 
 def assess(faces: Faces, trust: Trust, threshold: float) -> Faces:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typer import Argument, Option
 
 from luvli.cli.options import MODULES
-from luvli.cli.output import print_table, say
+from luvli.cli.output import print_result, say
 from luvli.errors import require
 
 
@@ -26,7 +26,8 @@ def export(
     Example: `luvli export runs/mine/model.safetensors --onnx mine.onnx`
     """
     require("torch", "train")
-    from luvli.calibration.quantization import quantization_cost
+    from luvli.evaluation.benchmark import labelled_faces, open_method, run_methods
+    from luvli.evaluation.compare import Comparison
     from luvli.models import find_model
     from luvli.network.trunks import import_modules
     from luvli.prediction.export import export_onnx
@@ -45,5 +46,6 @@ def export(
     if labels is None:
         say("What 8 bits cost was not measured: add --labels FOLDER.")
         return
-    title, rows = quantization_cost(source, onnx, labels)
-    print_table(["", "32 bits", "8 bits"], rows, title=title)
+    both = ((source, "32 bits"), (onnx, "8 bits"))
+    methods = [open_method(str(path))._replace(name=name) for path, name in both]
+    print_result(*Comparison(run_methods(methods, labelled_faces(labels))).tables())

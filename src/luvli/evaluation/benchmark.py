@@ -11,7 +11,8 @@ import importlib
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, brief
 from luvli.evaluation.bootstrap import Interval
 from luvli.evaluation.compare import StoredReport
-from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_faces import LabelledFaces, predicted_faces
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.table import numbered
 from luvli.faces import FaceLandmarks, Faces
@@ -65,27 +66,25 @@ def open_method(what: str) -> NamedMethod:
 def _plug_in(module: str, function: str) -> NamedMethod:
     """A function of a module of this folder; whatever it raises becomes one sentence."""
 
-    def sentence(what: str, error: Exception, fix: str) -> InputError:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        said = f"{type(error).__name__}: {brief(error)}"
-        where = f"{Path(place.filename).name} line {place.lineno}"
-        return InputError(f"the plug-in {module}:{function} {what} ({said}, {where}): {fix}.")
+    @contextmanager
+    def sentence(what: str, fix: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            said = f"{type(error).__name__}: {brief(error)}"
+            where = f"{Path(place.filename).name} line {place.lineno}"
+            raise InputError(
+                f"the plug-in {module}:{function} {what} ({said}, {where}): {fix}."
+            ) from error
 
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
+    sys.path.insert(0, str(Path.cwd()))
+    with sentence("cannot be imported", f"keep {module}.py in this folder, or install it"):
         run: Method = getattr(importlib.import_module(module), function)
-    except Exception as error:
-        fix = f"keep {module}.py in this folder, or install it"
-        raise sentence("cannot be imported", error, fix) from error
 
     def guarded(image: ImageArray, box: Floats) -> FaceLandmarks | Floats | None:
-        try:
+        with sentence("failed", "mend it, or return None where it finds no face"):
             return run(image, box)
-        except Exception as error:
-            fix = "mend it, or return None where it finds no face"
-            raise sentence("failed", error, fix) from error
 
     return NamedMethod(function, guarded)
 
@@ -149,8 +148,4 @@ def _as_face(prediction: Any, record: FaceRecord, name: str) -> FaceLandmarks:
         )
     if isinstance(prediction, FaceLandmarks):
         return prediction
-    return FaceLandmarks(
-        points=points, covariance=np.full((count, 2, 2), np.nan), visibility=np.zeros(count),
-        box=np.full(4, np.nan), markup=record.markup, visibility_trained=False,
-        covariance_trained=False,
-    )  # fmt: skip
+    return predicted_faces(points[None], markup=record.markup)[0]

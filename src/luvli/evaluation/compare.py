@@ -15,10 +15,10 @@ from luvli.errors import InputError
 from luvli.evaluation import accuracy
 from luvli.evaluation.bootstrap import Interval, PairedDifference, paired_bootstrap
 from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_parquet import read_report_faces
 from luvli.evaluation.metrics import Columns, Evaluation, finite, metric_values
 from luvli.evaluation.registry import METRICS, Metric, quoted
 from luvli.evaluation.report import pictures
-from luvli.evaluation.report_file import read_parquet
 from luvli.evaluation.table import ARROWS, Table, interval, numbered, probability, write_page
 from luvli.files import PathLike, write_text
 
@@ -50,7 +50,7 @@ def read_report(folder: PathLike) -> StoredReport:
     if not place.is_dir():
         raise InputError(f"{place} is not a report folder: luvli evaluate and score make them.")
     return StoredReport(
-        Evaluation.read(place / "metrics.json"), read_parquet(place / "predictions.parquet")
+        Evaluation.read(place / "metrics.json"), read_report_faces(place / "predictions.parquet")
     )
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from luvli.arrays import Floats
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, unknown_choice
-from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_faces import LabelledFaces, faces_at
 from luvli.evaluation.table import listed_names
-from luvli.faces import FaceLandmarks, Faces
+from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.image.box import Box, best_match
 from luvli.image.read import read_image
@@ -84,34 +83,13 @@ def predict_records(
             raise result
     if not usable:
         raise InputError(problems[0] if problems else "there are no labelled faces to predict.")
-    faces = one_for_each(predictions)
+    counts = np.array([len(faces) for faces in predictions])
+    faces = faces_at(Faces.concatenate(predictions), np.where(counts, counts.cumsum() - 1, -1))
     notes = about.pop("notes", ())
     if problems:
         notes = (*notes, f"{len(problems)} bad faces were left out: {listed_names(problems)}")
     about = {"method": predictor.info.name, "notes": notes} | about
     return LabelledFaces.from_records(usable, faces, **about)
-
-
-def one_for_each(predictions: Sequence[Faces]) -> Faces:
-    """The last face of each image, without locations where an image has none."""
-    counts = np.array([len(faces) for faces in predictions])
-    found = Faces.concatenate(predictions)
-    if not len(found):
-        return Faces.stack([FaceLandmarks.empty(found.markup)] * len(counts))
-    faces = found[np.where(counts, counts.cumsum() - 1, 0)]
-    missing = counts == 0
-
-    def without(name: str, value: float = np.nan) -> Floats:
-        values: Floats = getattr(faces, name).copy()
-        values[missing] = value
-        return values
-
-    unknown = ("points", "covariance", "occlusion", "boxes", "failure_logit", "confidence",
-               "expected_error", "eyes_closed")  # fmt: skip
-    gaps: dict[str, Any] = {name: without(name) for name in unknown}
-    return replace(
-        faces, **gaps, visibility=without("visibility", 0.0), scores=without("scores", 0.0)
-    )
 
 
 def _crop(

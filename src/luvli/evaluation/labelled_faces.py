@@ -22,7 +22,7 @@ from luvli.data.sets import SETS
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, uncertainty
 from luvli.evaluation.accuracy import NotMeasured
-from luvli.faces import Faces
+from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, is_there
 from luvli.likelihood import covariance as algebra
 from luvli.markup import Markup, get_markup, is_markup, markup_by_size
@@ -313,6 +313,25 @@ def predicted_faces(
         covariance_trained=covariance is not None,
         visibility_trained=visibility is not None,
     ).check()
+
+
+def faces_at(faces: Faces, rows: NDArray[np.intp]) -> Faces:
+    """The faces of these rows, in this order; for -1 a face without locations."""
+    if not len(faces):
+        return Faces.stack([FaceLandmarks.empty(faces.markup)] * len(rows))
+    chosen, missing = faces[np.where(rows < 0, 0, rows)], rows < 0
+
+    def with_gaps(name: str, gap: float = np.nan) -> Floats:
+        values: Floats = getattr(chosen, name).copy()
+        values[missing] = gap
+        return values
+
+    unknown = ("points", "covariance", "occlusion", "boxes", "failure_logit", "confidence",
+               "expected_error", "eyes_closed")  # fmt: skip
+    gaps: dict[str, Any] = {name: with_gaps(name) for name in unknown}
+    return replace(
+        chosen, **gaps, visibility=with_gaps("visibility", 0.0), scores=with_gaps("scores", 0.0)
+    )
 
 
 def paper_pixels(records: Sequence[FaceRecord], dataset: str = "") -> Floats:

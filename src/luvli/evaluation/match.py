@@ -22,8 +22,8 @@ from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, brief, require
 from luvli.evaluation.accuracy import known_mean, nme, normalizers
 from luvli.evaluation.labelled_faces import LabelledFaces, predicted_faces
+from luvli.evaluation.labelled_parquet import read_report_faces
 from luvli.evaluation.prediction_files import FaceFile, read_predictions, read_truth, unique_names
-from luvli.evaluation.report_file import read_parquet
 from luvli.files import PathLike
 from luvli.likelihood import family
 
@@ -65,7 +65,7 @@ def read_faces(
     family(given.get("likelihood", "laplace"))  # refuses an unknown name
     source = Path(predictions)
     if truth is None and data is None and source.suffix.lower() == ".parquet":
-        stored = read_parquet(source)
+        stored = read_report_faces(source)
         settings = {name: given.pop(name) for name in ("markup", "likelihood") if name in given}
         return replace(stored, faces=replace(stored.faces, **settings), **given)
     try:

@@ -25,10 +25,11 @@ from luvli.data.formats import guess_format, read_coco, read_csv, read_json, rea
 from luvli.data.formats.common import face, image_name, load_arrays, naming
 from luvli.data.formats.json import POINT_KEYS
 from luvli.data.formats.mediapipe import MESH_SIZES
+from luvli.data.formats.parquet import read_face_table
 from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.evaluation.report_file import read_columns
+from luvli.evaluation.labelled_parquet import CARRIED, label_of_row
 from luvli.files import unreadable
 from luvli.likelihood import covariance as algebra
 
@@ -158,19 +159,20 @@ def _read_pts(files: Sequence[Path], folder: Path) -> FaceFile:
 
 
 def _read_parquet(path: Path) -> tuple[FaceFile, FaceFile | None]:
-    columns, _ = read_columns(path)
+    table = read_face_table(path)
+    columns: dict[str, Any] = table.to_pydict()
     frames = columns.get("frame", [None])
     if "image" in columns and None not in frames:  # of a video: its name is that of all frames
         pairs = zip(columns["image"], frames, strict=True)
         columns["image"] = [f"{image}#{frame}" for image, frame in pairs]
+    labels = None
+    if b"luvli" in (table.schema.metadata or {}) and f"{CARRIED}points" in columns:  # of a report
+        labels = FaceFile(str(path), list(map(label_of_row, table.to_pylist())))
     for name in ("covariance", "visibility"):
         if False in columns.get(f"{name}_trained", ()):
             columns.pop(name, None)
-    truth, classes = (columns.pop(name, None) for name in ("truth", "visibility_class"))
-    labels = None
-    if truth is not None:
-        names = {n: columns[n] for n in ("face_id", "image", "markup") if n in columns}
-        labels = _from_columns(path, truth, classes=classes, **names)
+    if "covariance" in columns:
+        columns["covariance"] = [c and np.reshape(c, (-1, 2, 2)) for c in columns["covariance"]]
     return _from_columns(path, **columns), labels
 
 

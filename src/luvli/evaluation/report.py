@@ -12,11 +12,11 @@ from luvli.evaluation.accuracy import FAILED_NME, NotMeasured
 from luvli.evaluation.annotators import comparison, human_table
 from luvli.evaluation.bootstrap import Interval
 from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_parquet import write_predictions
 from luvli.evaluation.metrics import Evaluation, SubsetMetrics, compute_metrics
 from luvli.evaluation.paper_tables import tables_beside_paper
 from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, NORMALIZERS, SECTIONS, get_metric, quoted
-from luvli.evaluation.report_file import write_predictions
 from luvli.evaluation.table import (
     PagePart,
     Picture,

@@ -123,8 +123,9 @@ def _as_schema(table: Any, file: Path) -> Any:
     its columns in wider or other ones."""
     arrow = require("pyarrow", "scale")
     numbers = arrow.list_(arrow.float64())
-    labels = {"truth": numbers, "visibility_class": arrow.list_(arrow.int8()), "label_box": numbers,
-              "face_id": arrow.string(), "paper_pixel": arrow.float64()}  # fmt: skip
+    labels = {"source_points": numbers, "source_visibility": arrow.list_(arrow.int8()),
+              "source_box": numbers, "face_id": arrow.string(),
+              "paper_pixel": arrow.float64()}  # fmt: skip
     types = {field.name: field.type for field in face_schema()} | labels
     for place, name in enumerate(table.column_names):
         if name in types:
