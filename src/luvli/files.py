@@ -10,10 +10,12 @@ import secrets
 import stat
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from unicodedata import category
 
 from luvli.errors import InputError, OutputError
@@ -178,6 +180,15 @@ def _try_lock(handle: int) -> bool:
     except OSError:
         return False
     return True
+
+
+# -- tables that come with the package ---------------------------------------------------------
+
+
+def packaged_toml(package: str | None, name: str) -> dict[str, Any]:
+    """The content of a TOML file beside the modules of a package (its `__package__`)."""
+    file = resources.files(str(package)).joinpath(name)
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 # -- text ------------------------------------------------------------------------------------

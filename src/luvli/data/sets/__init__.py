@@ -8,11 +8,9 @@ Wherever a data set is named, parts of it can be named with it (`parse_part`).
 
 from __future__ import annotations
 
-import tomllib
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -45,7 +43,7 @@ from luvli.data.sets.definition import (
     subsets_of,
 )
 from luvli.errors import InputError, check_choice, unknown_choice
-from luvli.files import PathLike
+from luvli.files import PathLike, packaged_toml
 
 __all__ = [
     "SETS",
@@ -83,9 +81,7 @@ _READERS: dict[str, Callable[[Reading], None]] = {
 _DETECT = {"wflw": wflw.detect_wflw}
 SETS: dict[str, SetInfo] = {
     name: SetInfo(name, _READERS[name], detect=_DETECT.get(name), **facts)
-    for name, facts in tomllib.loads(
-        resources.files(__name__).joinpath("sets.toml").read_text(encoding="utf-8")
-    ).items()
+    for name, facts in packaged_toml(__name__, "sets.toml").items()
 }
 
 OffImage = Literal["labelled", "invisible"]

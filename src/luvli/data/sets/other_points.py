@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib import resources
-from typing import Any
-
 import numpy as np
 
 from luvli.arrays import Floats
+from luvli.files import packaged_toml
 from luvli.image.polyline import points_along
 
-POINTS: dict[str, dict[str, Any]] = tomllib.loads(
-    resources.files(__package__).joinpath("points.toml").read_text(encoding="utf-8")
-)
+POINTS = packaged_toml(__package__, "points.toml")
 
 
 def as_ibug68(points: Floats, data_set: str) -> Floats:

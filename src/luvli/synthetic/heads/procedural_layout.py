@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 
 from luvli.errors import require
+from luvli.files import packaged_toml
 from luvli.markup import get_markup
 from luvli.synthetic.arrays import Doubles, Index
 
@@ -21,53 +22,17 @@ MOUTH_LEVEL = -4.1
 PARTING = 0.4
 """half of the opening that the lips have in the flat layout; the neutral head closes it"""
 
-# height; half-width; front and back depth; squareness of the oval
-_OVALS = np.array(
-    [
-        (13.5, 0.2, 0.9, -0.9, 2.0),
-        (13.2, 2.2, 2.9, -3.0, 2.0),
-        (12.5, 4.2, 4.9, -5.0, 2.0),
-        (11.0, 5.9, 7.1, -7.2, 2.1),
-        (9.0, 6.9, 8.6, -8.7, 2.15),
-        (7.0, 7.35, 9.3, -9.2, 2.2),
-        (5.5, 7.45, 9.5, -9.3, 2.25),
-        (4.0, 7.40, 9.1, -9.1, 2.3),
-        (2.0, 7.30, 9.1, -8.6, 2.3),
-        (0.0, 7.15, 9.3, -7.8, 2.25),
-        (-2.0, 6.90, 9.6, -7.0, 2.15),
-        (-4.0, 6.45, 9.8, -6.4, 2.0),
-        (-5.5, 5.75, 9.55, -6.1, 1.85),
-        (-7.0, 5.05, 9.55, -5.9, 1.65),
-        (-8.0, 4.80, 9.0, -5.9, 1.62),
-        (-8.6, 4.75, 7.2, -5.9, 1.8),
-        (-9.3, 4.80, 5.3, -5.9, 2.0),
-        (-10.5, 4.95, 4.5, -5.9, 2.0),
-        (-14.0, 5.40, 4.4, -6.2, 2.0),
-        (-19.0, 7.50, 5.0, -7.0, 2.0),
-    ]
-)[::-1]
-
-_RIGHT_HALF = {  # front-view places of the landmarks with x <= 0
-    0: (-7.0, 3.4), 1: (-6.95, 1.3), 2: (-6.75, -0.8), 3: (-6.35, -2.8), 4: (-5.6, -4.7),
-    5: (-4.4, -6.2), 6: (-3.0, -7.3), 7: (-1.5, -8.0), 8: (0, -8.2),
-    17: (-5.6, 5.1), 18: (-4.8, 5.8), 19: (-3.7, 6.05), 20: (-2.5, 5.9), 21: (-1.3, 5.5),
-    27: (0, 3.8), 28: (0, 2.5), 29: (0, 1.2), 30: (0, 0.0),
-    31: (-1.35, -1.3), 32: (-0.7, -1.5), 33: (0, -1.62),
-    36: (-4.5, 3.35), 37: (-3.7, 3.85), 38: (-2.6, 3.85), 39: (-1.8, 3.25),
-    40: (-2.65, 3.0), 41: (-3.7, 2.95),
-    48: (-2.5, -4.1), 49: (-1.6, -3.55), 50: (-0.6, -3.2), 51: (0, -3.32),
-    57: (0, -5.15), 58: (-0.7, -5.1), 59: (-1.6, -4.75),
-    60: (-2.1, -4.1), 61: (-0.9, -4.06), 62: (0, -4.07), 66: (0, -4.12), 67: (-0.9, -4.13),
-}  # fmt: skip
+_FACTS = packaged_toml(__package__, "procedural.toml")
+_OVALS = np.array(_FACTS["ovals"])
 
 
 def landmark_layout() -> Doubles:
     """(68, 2) front-view places of all landmarks on the symmetric neutral head."""
     flip = get_markup("ibug68").flip
     places = np.full((68, 2), np.nan)
-    for j, (x, y) in _RIGHT_HALF.items():
-        places[flip[j]] = -x, y
-        places[j] = x, y
+    for j, (x, y) in _FACTS["right_half"].items():
+        places[flip[int(j)]] = -x, y
+        places[int(j)] = x, y
     return places
 
 

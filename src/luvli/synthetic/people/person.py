@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from luvli.files import packaged_toml
 from luvli.synthetic.arrays import Doubles, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.raster import materials as m
@@ -15,64 +16,8 @@ from luvli.synthetic.raster.materials import TILE
 CLOSED_EYES = 0.07
 """share of people who shut their eyes"""
 
-# Moods as full-strength weights; a face wears one at a random strength, and a little of all.
-_MOODS: tuple[tuple[float, dict[str, float]], ...] = (
-    (0.22, {}),
-    (0.20, {"mouthSmile": 0.7, "cheekSquint": 0.4, "eyeSquint": 0.2, "mouthDimple": 0.2}),
-    (
-        0.16,
-        {"mouthSmile": 0.8, "cheekSquint": 0.6, "eyeSquint": 0.4, "mouthUpperUp": 0.5}
-        | {"mouthLowerDown": 0.4, "jawOpen": 0.10},
-    ),
-    (  # a smile for the camera, all teeth
-        0.24,
-        {"mouthSmile": 1.0, "cheekSquint": 0.7, "eyeSquint": 0.4, "mouthUpperUp": 0.75}
-        | {"mouthLowerDown": 0.75, "mouthStretch": 0.35, "mouthDimple": 0.3, "jawOpen": 0.07},
-    ),
-    (0.08, {"jawOpen": 0.35, "mouthSmile": 0.7, "cheekSquint": 0.6, "mouthUpperUp": 0.4}),
-    (0.09, {"jawOpen": 0.16, "mouthFunnel": 0.25, "mouthLowerDown": 0.3}),
-    (0.05, {"jawOpen": 0.5, "browInnerUp": 0.8, "browOuterUp": 0.7, "eyeWide": 0.8}),
-    (0.05, {"browDown": 0.8, "mouthFrown": 0.6, "eyeSquint": 0.3, "mouthPress": 0.4}),
-    (0.04, {"browInnerUp": 0.8, "mouthFrown": 0.7, "mouthShrugLower": 0.4}),
-    (0.03, {"mouthPucker": 0.9, "mouthFunnel": 0.2}),
-    (0.03, {"noseSneer": 0.8, "mouthUpperUp": 0.4, "browDown": 0.5, "eyeSquint": 0.4}),
-    (0.03, {"mouthRollLower": 0.5, "mouthRollUpper": 0.5, "mouthPress": 0.5}),
-    (0.02, {"cheekPuff": 0.7, "mouthPucker": 0.3}),
-)
-_WIDE = ("jawOpen", "mouthClose", "jawForward", "eyeBlink", "eyeLook", "cheekPuff")
-"""what is not added a little to any mood"""
-
-# sRGB skin from light to dark
-_TONES = np.array([
-    (0.95, 0.80, 0.73), (0.89, 0.72, 0.63), (0.79, 0.61, 0.505),
-    (0.65, 0.475, 0.375), (0.475, 0.335, 0.265), (0.30, 0.215, 0.18),
-])  # fmt: skip
-_IRISES = np.array([  # linear RGB
-    (0.035, 0.018, 0.010), (0.06, 0.032, 0.015), (0.12, 0.07, 0.03),
-    (0.09, 0.10, 0.05), (0.10, 0.16, 0.22), (0.16, 0.19, 0.22),
-])  # fmt: skip
-_HAIR = (  # share of people, linear RGB
-    (0.26, (0.014, 0.011, 0.010)),  # black
-    (0.24, (0.034, 0.020, 0.012)),  # dark brown
-    (0.17, (0.085, 0.048, 0.026)),  # brown
-    (0.10, (0.21, 0.135, 0.065)),  # fair
-    (0.09, (0.42, 0.30, 0.16)),  # blond
-    (0.04, (0.18, 0.058, 0.022)),  # red
-    (0.06, (0.22, 0.21, 0.20)),  # grey
-    (0.03, (0.55, 0.53, 0.50)),  # white
-    (0.01, (0.15, 0.03, 0.10)),  # dyed
-)
-_CUTS = {  # share of people, and from which to which length in centimetres
-    "bald": (0.04, (0.0, 0.0)),
-    "buzz": (0.07, (0.3, 1.0)),
-    "short": (0.17, (1.5, 5.0)),
-    "swept": (0.12, (4.0, 9.0)),
-    "medium": (0.20, (10.0, 20.0)),
-    "long": (0.26, (22.0, 42.0)),
-    "tied": (0.07, (12.0, 18.0)),
-    "curly": (0.07, (3.0, 11.0)),
-}
-"""long and short hair about as often as in photographs of the press"""
+_FACTS = packaged_toml(__package__, "people.toml")
+_TONES, _IRISES = np.array(_FACTS["tones"]), np.array(_FACTS["irises"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +78,13 @@ def random_person(head: Head, rng: np.random.Generator, closed_eyes: float = CLO
 
 
 def _mood(head: Head, gaze_up: float, closed_eyes: float, rng: np.random.Generator) -> Singles:
-    share = np.array([chance for chance, _ in _MOODS])
-    mood = _MOODS[rng.choice(len(_MOODS), p=share / share.sum())][1]
-    weights = head.weights(**mood) * rng.uniform(0.4, 1.15)
+    moods = _FACTS["moods"]
+    share = np.array([mood["share"] for mood in moods])
+    mood = moods[rng.choice(len(moods), p=share / share.sum())]
+    weights = head.weights(**mood["weights"]) * rng.uniform(0.4, 1.15)
     weights *= np.exp(rng.normal(0, 0.15, len(weights)))  # no face is quite symmetric
-    calm = np.array([not name.startswith(_WIDE) for name in head.expression_names], np.float32)
+    wide = tuple(_FACTS["wide"])
+    calm = np.array([not name.startswith(wide) for name in head.expression_names], np.float32)
     count = len(weights)
     weights += rng.gamma(0.25, 0.12, count) * (rng.random(count) < 0.35) * calm
     if rng.random() < closed_eyes:
@@ -149,14 +96,16 @@ def _mood(head: Head, gaze_up: float, closed_eyes: float, rng: np.random.Generat
 
 
 def _random_style(rng: np.random.Generator) -> Style:
-    colour = np.array(_HAIR[rng.choice(len(_HAIR), p=[share for share, _ in _HAIR])][1])
+    kinds, cuts = list(_FACTS["hair"].values()), _FACTS["cuts"]
+    choice = rng.choice(len(kinds), p=[kind["share"] for kind in kinds])
+    colour = np.array(kinds[choice]["colour"])
     colour = colour * np.exp(rng.normal(0, 0.22)) * np.exp(rng.normal(0, 0.03, 3))
-    kind = str(rng.choice(list(_CUTS), p=[share for share, _ in _CUTS.values()]))
+    kind = str(rng.choice(list(cuts), p=[cut["share"] for cut in cuts.values()]))
     side = rng.choice([-1, 1])
     combs = {"swept": (0.5 * side, 0.2, -1.0), "tied": (0.0, 0.1, -1.0)}
     comb = combs.get(kind, (rng.normal(0.6 * side, 0.4), 0.0, rng.normal(0.3, 0.7)))
     # every length is drawn, so that a cut changes nothing else of a person
-    lengths = {name: rng.uniform(*span) for name, (_, span) in _CUTS.items() if name != "bald"}
+    lengths = {name: rng.uniform(*cut["length"]) for name, cut in cuts.items() if name != "bald"}
     wants_fringe = kind in ("medium", "long", "short", "tied") and rng.random() < 0.5
     bearded = kind not in ("long", "tied") and rng.random() < 0.30
     lift = rng.uniform(0.15, 0.5) + (kind in ("medium", "long")) * rng.uniform(0.2, 1.0)
