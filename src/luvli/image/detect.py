@@ -9,10 +9,10 @@ what error remains; docs/detection.md has the figures.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
-from typing import Literal, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,16 @@ def get_detector(name: str, small_faces: bool = False) -> Detector:
     return YuNet(small_faces, name)  # type: ignore[arg-type]
 
 
+class _View(NamedTuple):
+    """A picture to show the network."""
+
+    image: ImageArray
+    side: int
+    """what its longest side is brought to, in pixels"""
+    back: Floats = np.eye(2, 3)
+    """(2, 3) its pixels -> those of the image that it is made of"""
+
+
 class YuNet:
     """The default detector. Safe to call from several threads at once.
 
@@ -113,77 +123,71 @@ class YuNet:
         """What YuNet finds, (n, 15) in image pixels, doubles left out, best score first; not
         `thorough`: without the last passes."""
         longest = max(image.shape[:2])
-        # Large images are shrunk once, and every look but that in tiles starts from there.
+        # Large images are shrunk once, and every pass but that in tiles starts from there.
         start, back = (image, np.eye(2, 3)) if longest <= LARGE else _resized(image, LARGE)
-        first = self._look(start, SMALL, min_score=_SMALL_HINT_SCORE)
+        first = self._candidates(_View(start, SMALL), _SMALL_HINT_SCORE)
         rows = without_doubles(first[first[:, 14] >= _MIN_REPORTED])
         if max(start.shape[:2]) > 1.5 * SMALL:
-            rows = without_doubles(np.concatenate([rows, *self._look_closer(start, first)]))
+            rows = self._with(rows, map(self._candidates, self._second_pass(start, first)))
         if thorough and not (rows[:, 14] >= MIN_SCORE).any():
-            rows = without_doubles(np.concatenate([rows, *self._last_looks(start)]))
+            rows = self._with(rows, map(self._candidates, _last_passes(start)))
         rows = moved_rows(rows, back)
         if self.small_faces and longest > LARGE:
-            rows = without_doubles(np.concatenate([rows, *self._look_in_tiles(image)]))
+            rows = self._with(rows, self._in_tiles(image))
         return rows
 
-    def _look(
-        self,
-        image: ImageArray,
-        side: int,
-        back: Floats | None = None,
-        min_score: float = _MIN_REPORTED,
-    ) -> Rows:
-        """Candidates when the longest side of a view is shown as `side` pixels.
+    @staticmethod
+    def _with(rows: Rows, more: Iterable[Rows]) -> Rows:
+        return without_doubles(np.concatenate([rows, *more]))
 
-        `back` (2, 3) takes pixels of the view to those of the image; None: it is the image.
-        """
-        shown, way = _resized(image, side)
-        rows = self._network(shown, min_score)
-        return moved_rows(rows, way if back is None else affine.compose(back, way))
+    def _candidates(self, view: _View, min_score: float = _MIN_REPORTED) -> Rows:
+        """What the network finds in a view, in pixels of the image."""
+        shown, way = _resized(view.image, view.side)
+        return moved_rows(self._network(shown, min_score), affine.compose(view.back, way))
 
-    def _look_closer(self, image: ImageArray, first: Rows) -> Iterator[Rows]:
-        """The second pass, where the first one asks for it: at the whole image, or at windows
-        around the few candidates that may be faces."""
+    def _second_pass(self, image: ImageArray, first: Rows) -> Iterator[_View]:
+        """Where the first pass asks for it: the whole image, or windows around the few candidates
+        that may be faces."""
         side = max(image.shape[:2])
         sure = first[:, 14] >= MIN_SCORE
         hints = without_doubles(first[_hints(first, side / SMALL)])
         crowd = len(hints) + len(without_doubles(first[sure])) > _CROWD
         if self.small_faces or not sure.any() or crowd:
-            yield self._look(image, side)
+            yield _View(image, side)
             return
         for row in hints:
             x0, y0, x1, y1 = _window(row, image)
             part = image[y0:y1, x0:x1]
-            yield self._look(part, min(SMALL, max(part.shape[:2])), _shift(x0, y0))
+            yield _View(part, min(SMALL, max(part.shape[:2])), _shift(x0, y0))
 
-    def _last_looks(self, image: ImageArray) -> Iterator[Rows]:
-        """A face that is cut by the image's edge is found when there is something around it; then
-        faces in the shade, and those that only a mirrored or turned image shows."""
-        import cv2
-
-        inner, back = _resized(image, round(_BORDERED / (1 + 2 * _BORDER)))
-        edge = round(_BORDER * max(inner.shape[:2]))
-        padded = np.pad(inner, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
-        side = max(padded.shape[:2])
-        yield self._look(padded, side, affine.compose(back, _shift(-edge, -edge)))
-        brighter = np.rint(255 * (np.arange(256) / 255) ** _GAMMA).astype(np.uint8)
-        shown, back = _resized(image, SMALL)
-        yield self._look(brighter[shown], SMALL, back)
-        height, width = image.shape[:2]
-        for view in other_views(width, height):
-            seen = cv2.warpAffine(image, view, (width, height), borderMode=cv2.BORDER_REPLICATE)
-            yield self._look(np.asarray(seen, np.uint8), SMALL, affine.invert(view))
-
-    def _look_in_tiles(self, image: ImageArray) -> Iterator[Rows]:
+    def _in_tiles(self, image: ImageArray) -> Iterator[Rows]:
         """Candidates in overlapping tiles of `LARGE` pixels. A face counts in the tile whose core
         holds its centre: there it is not cut, unless it is larger than the overlap."""
         height, width = image.shape[:2]
         for top, (low_y, high_y) in _tiles(height):
             for left, (low_x, high_x) in _tiles(width):
                 tile = np.ascontiguousarray(image[top : top + LARGE, left : left + LARGE])
-                rows = self._look(tile, max(tile.shape[:2]), _shift(left, top))
+                rows = self._candidates(_View(tile, max(tile.shape[:2]), _shift(left, top)))
                 x, y = (rows[:, :2] + rows[:, 2:4] / 2).T
                 yield rows[(x >= low_x) & (x < high_x) & (y >= low_y) & (y < high_y)]
+
+
+def _last_passes(image: ImageArray) -> Iterator[_View]:
+    """A face that is cut by the image's edge is found when there is something around it; then
+    faces in the shade, and those that only a mirrored or turned image shows."""
+    import cv2
+
+    inner, back = _resized(image, round(_BORDERED / (1 + 2 * _BORDER)))
+    edge = round(_BORDER * max(inner.shape[:2]))
+    padded = np.pad(inner, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
+    yield _View(padded, max(padded.shape[:2]), affine.compose(back, _shift(-edge, -edge)))
+    brighter = np.rint(255 * (np.arange(256) / 255) ** _GAMMA).astype(np.uint8)
+    shown, back = _resized(image, SMALL)
+    yield _View(brighter[shown], SMALL, back)
+    height, width = image.shape[:2]
+    for way in other_views(width, height):
+        seen = cv2.warpAffine(image, way, (width, height), borderMode=cv2.BORDER_REPLICATE)
+        yield _View(np.asarray(seen, np.uint8), SMALL, affine.invert(way))
 
 
 def moved_rows(rows: Rows, way: Floats) -> Rows:

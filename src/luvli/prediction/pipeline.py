@@ -83,7 +83,7 @@ class Pipeline:
         thorough: bool = True,
     ) -> list[Box]:
         """Tight landmark boxes of the faces in an image, best first; not `thorough`: without the
-        detector's last looks (`luvli.image.detect.YuNet`)."""
+        detector's last passes (`luvli.image.detect.YuNet`)."""
         detector = self.detector or get_detector(self.info.detector, self.small_faces)
         if isinstance(detector, YuNet):
             boxes = detector(image, name, thorough)
