@@ -10,7 +10,11 @@ import pytest
 from typer.testing import Result
 
 from luvli.errors import InputError
+from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.report_file import write_predictions
+from luvli.faces import Faces
 from luvli.files import folder_lock
+from luvli.markup import get_markup
 from luvli.network import load_model
 from luvli.training import experiments as running
 from luvli.training.callbacks import Divergence
@@ -24,19 +28,28 @@ Command = Callable[..., Result]
 def write_rows(
     folder: Path, errors: dict[str, np.ndarray], faces: int = 60, name: str = "mine"
 ) -> None:
-    names = np.array([f"{name}/{i}" for i in range(faces)])
-    sources = np.array([name] * (faces // 2) + ["other"] * (faces - faces // 2))
+    """Rows whose faces have these errors, in percent of the box."""
+    truth = np.tile(100 + 50 * get_markup("ibug68").schematic, (faces, 1, 1))
+    size = np.sqrt(np.ptp(truth[0], axis=0).prod())
+    first = np.arange(faces) < faces // 2
     for row, nme in errors.items():
-        (folder / row).mkdir(parents=True)
-        nothing = np.full(faces, np.nan)
-        np.savez(
-            folder / row / running.HELD_OUT,
-            about=np.array(f"paper of {row}"),
-            face=names,
-            source=sources,
-            nme_box=nme,
-            **dict.fromkeys(("nme_vis_box", "nll", "hidden", "visible"), nothing),
+        off = np.stack([nme * size / 100, np.zeros(faces)], axis=1)[:, None]
+        predicted = Faces(
+            points=truth + off,
+            covariance=np.tile(np.eye(2), (faces, 68, 1, 1)),
+            visibility=np.ones((faces, 68)),
+            covariance_trained=False,
+            visibility_trained=False,
         )
+        labelled = LabelledFaces(
+            predicted,
+            truth,
+            np.ones((faces, 68), np.int8),
+            names=tuple(f"{name}/{i}" for i in range(faces)),
+            subsets={name: first, "other": ~first},
+            notes=(f"paper of {row}",),
+        )
+        write_predictions(folder / row / running.HELD_OUT, labelled)
 
 
 def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -48,9 +61,7 @@ def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> Non
     table = running.compare_rows(tmp_path)
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert next(iter(rows)) == "luvli" and rows["luvli"]["difference [95 %]"] == "-"
-    found = {
-        name: running.over_seeds(seeds) for name, seeds in running.finished_rows(tmp_path).items()
-    }
+    found = running.finished_rows(tmp_path)
     difference = running.row_difference("worse", found["worse"], found["luvli"])
     assert difference is not None and difference.low > 0.1 and difference.p_value < 0.01
     assert difference.difference == pytest.approx((worse - base).mean())
@@ -135,13 +146,16 @@ def test_one_command_runs_resumes_and_writes_the_table(
     assert [line.split("|")[1].strip() for line in table.splitlines()[2:3]] == ["luvli"]
     rows = running.finished_rows(out)
     assert set(rows) == {"luvli", "no-visibility", "start"}
-    known = {name: [np.isfinite(seeds[0][key]).any() for key in ("nll", "hidden")]
-             for name, seeds in rows.items()}  # fmt: skip
-    assert known == {"luvli": [True, True], "no-visibility": [True, False], "start": [False, False]}
-    assert all(len({seed["nme_box"].mean() for seed in seeds}) == 2 for seeds in rows.values())
+    known = {
+        name: {"nll", "accuracy_by_class.self_occluded"} & set(row.seeds[0])
+        for name, row in rows.items()
+    }
+    hidden = {"accuracy_by_class.self_occluded"}
+    assert known == {"luvli": {"nll"} | hidden, "no-visibility": {"nll"}, "start": set()}
+    assert all(len({float(seed["nme_box"]) for seed in row.seeds}) == 2 for row in rows.values())
     info = load_model(out / "luvli/seed-1/model.safetensors")[1]["recipe"]
     assert info["seed"] == 1 and info["init"] == str(out / "start/seed-1/model.safetensors")
-    assert len(np.load(out / "luvli" / running.HELD_OUT)["face"]) == 4
+    assert len(rows["luvli"].faces) == 4
     other = luvli(*words, "--set", "seed=1")
     assert other.exit_code == 2 and "another recipe" in other.output
     unknown = luvli(*words, "--only", "nothing")

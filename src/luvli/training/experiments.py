@@ -16,48 +16,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import InputError, check_range
 from luvli.evaluation.bootstrap import PairedDifference, bootstrap, paired_bootstrap
-from luvli.evaluation.metrics import Columns, metric_values
+from luvli.evaluation.evaluate_model import predict_records
+from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.match import read_faces
+from luvli.evaluation.metrics import metric_values
+from luvli.evaluation.report_file import write_predictions
 from luvli.evaluation.table import Table, interval, number
-from luvli.files import folder_lock, whole_file
+from luvli.files import folder_lock
 from luvli.network import load_model
-from luvli.network.inference import CropPredictor
+from luvli.prediction.predictor import load
 from luvli.training.callbacks import Divergence
 from luvli.training.loop import train
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, missing_part, parse_override, read_recipe
 from luvli.training.run import MODEL, RunOptions
 from luvli.training.sources import load_source
-from luvli.training.stages import validation_crops
-from luvli.training.validate import predict_dataset
 
-HELD_OUT = "held_out_faces.npz"
-
-MEASURED = {
-    "nme_box": "nme_box",
-    "nme_vis_box": "nme_vis_box",
-    "nll": "nll",
-    "hidden": "accuracy_by_class.self_occluded",
-    "visible": "accuracy_by_class.visible",
-}
-"""what is written down about each held-out face -> the metric of the registry"""
+HELD_OUT = "held_out.parquet"
+"""predictions and labels of the held-out faces, which `luvli score` reads too"""
 ALSO_SHOWN = (
     ("NME_vis, eq. 20 (%)", "nme_vis_box", 2),
     ("NLL", "nll", 3),
-    ("hidden found", "hidden", 3),
-    ("visible kept", "visible", 3),
+    ("hidden found", "accuracy_by_class.self_occluded", 3),
+    ("visible kept", "accuracy_by_class.visible", 3),
 )
-"""columns of the table beside NME_box: heading, what is measured, digits"""
-HeldOutErrors = dict[str, NDArray[Any]]
-"""`MEASURED` of each of n held-out faces (n,), NaN where there is nothing to measure; `face` (its
-source and name) and `source`; `about`, of the recipe"""
+"""columns of the table beside NME_box: heading, metric of the registry, digits"""
 
 
 def read_experiments(
@@ -131,48 +121,49 @@ def _run_row(recipe: Recipe, place: Path, options: RunOptions) -> None:
             f"{place} was trained with another recipe or other settings: choose another --out."
         )
     if not (place / HELD_OUT).is_file():
-        errors = held_out_errors(recipe, model)
-        with whole_file(place / HELD_OUT) as temporary, temporary.open("wb") as stream:
-            np.savez(stream, about=np.array(recipe.about), **errors)  # type: ignore[arg-type]
+        write_predictions(place / HELD_OUT, held_out_faces(recipe, model))
 
 
-def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
-    """Run a model over the faces that the recipe's sources hold out."""
-    predictor = CropPredictor.load(model)
-    faces = {
-        name: load_source(name, source, recipe.data, recipe.network)
+def held_out_faces(recipe: Recipe, model: Path) -> LabelledFaces:
+    """What a model predicts for the faces that the recipe's sources hold out. The recipe's `about`
+    is their note, each source a subset."""
+    records = [
+        face.with_changes(
+            face_id=f"{name}/{face.face_id}",
+            attributes={**face.attributes, "subsets": [name]},
+        )
         for name, source in recipe.data.sources.items()
-    }
-    parts: list[HeldOutErrors] = []
-    for name, crops in validation_crops(recipe, predictor.info.config.input_size, faces).items():
-        names = [f"{name}/{record.face_id}" for record in crops.records]
-        part = {"face": np.array(names), "source": np.full(len(names), name)}
-        labelled = predict_dataset(predictor, crops).labelled
-        known = metric_values(labelled, {path.split(".")[0] for path in MEASURED.values()})[0]
-        for key, path in MEASURED.items():
-            value = known.get(path)
-            part[key] = (
-                value.of_faces if isinstance(value, Columns) else np.full(len(names), np.nan)
-            )
-        parts.append(part)
-    if not parts:
+        for face in load_source(name, source, recipe.data, recipe.network).held_out
+    ]
+    if not records:
         raise InputError("no source holds out faces to compare rows on: set hold_out to 0.1.")
-    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    lenient = any(source.skip_bad for source in recipe.data.sources.values())
+    faces = predict_records(load(model), records, skip_bad=lenient)
+    return replace(faces, label_boxes=None, notes=(recipe.about,))  # tight boxes normalise
 
 
-def finished_rows(out: Path) -> dict[str, list[HeldOutErrors]]:
-    """The finished rows of a folder of runs, one entry for each seed."""
-    rows: dict[str, list[HeldOutErrors]] = {}
+class Row(NamedTuple):
+    """A finished row: its faces, as the model of its first seed predicts them, and the metrics of
+    each seed by their names in the registry."""
+
+    faces: LabelledFaces
+    seeds: list[dict[str, Any]]
+
+    @property
+    def errors(self) -> Floats:
+        """(n,) NME_box of each face, on average over the seeds."""
+        return np.asarray(np.mean([seed["nme_box"].of_faces for seed in self.seeds], axis=0))
+
+
+def finished_rows(out: Path) -> dict[str, Row]:
+    """The finished rows of a folder of runs."""
+    wanted = ("nme_box", *(path.partition(".")[0] for _, path, _ in ALSO_SHOWN))
+    rows: dict[str, Row] = {}
     for path in sorted([*out.glob(f"*/{HELD_OUT}"), *out.glob(f"*/seed-*/{HELD_OUT}")]):
-        with np.load(path) as arrays:
-            rows.setdefault(path.relative_to(out).parts[0], []).append(dict(arrays))
+        faces = read_faces(path)
+        row = rows.setdefault(path.relative_to(out).parts[0], Row(faces, []))
+        row.seeds.append(metric_values(faces, wanted)[0])
     return rows
-
-
-def over_seeds(seeds: Sequence[HeldOutErrors]) -> HeldOutErrors:
-    """What each face gets on average over the seeds of a row."""
-    means = {key: np.mean([seed[key] for seed in seeds], axis=0) for key in MEASURED}
-    return seeds[0] | means
 
 
 def compare_rows(out: Path, reference: str = "luvli") -> Table:
@@ -185,41 +176,41 @@ def compare_rows(out: Path, reference: str = "luvli") -> Table:
     if reference not in rows:
         known = ", ".join(rows) or "none"
         raise InputError(f"{out} has no finished row {reference!r} to compare with, but {known}.")
-    means = {name: over_seeds(seeds) for name, seeds in rows.items()}
-    names = sorted(rows, key=lambda name: (name != reference, np.nanmean(means[name]["nme_box"])))
-    sources = list(dict.fromkeys(str(s) for name in names for s in means[name]["source"]))
-    cells = []
-    for name in names:
-        mean, each = means[name], [np.nanmean(seed["nme_box"]) for seed in rows[name]]
-        spread = f"{np.std(each, ddof=1):.2f}" if len(each) > 1 else "-"
-        change = None if name == reference else row_difference(name, mean, means[reference])
-        error = mean["nme_box"]
-        row = {
-            "row": name,
-            "NME_box, eq. 15 (%) [95 %]": interval(bootstrap(error)),
-            "seeds: mean ± SD (n)": f"{np.mean(each):.2f} ± {spread} ({len(each)})",
-            "difference [95 %]": f"{change[0]:+.2f} [{change[1]:+.2f}, {change[2]:+.2f}]"
-            if change
-            else "-",
-            "p": f"{change.p_value:.3f}" if change else "-",
-        }
-        row |= {source: _mean(error[mean["source"] == source]) for source in sources}
-        row |= {head: _mean(mean[key], digits) for head, key, digits in ALSO_SHOWN}
-        cells.append(row | {"the paper (300-W / Menpo)": str(mean["about"])})
+    names = sorted(rows, key=lambda name: (name != reference, np.nanmean(rows[name].errors)))
+    sources = list(dict.fromkeys(source for name in names for source in rows[name].faces.subsets))
+    cells = [row_cells(name, rows[name], rows[reference], sources) for name in names]
     return Table("", list(cells[0]), [list(row.values()) for row in cells])
 
 
-def row_difference(
-    name: str, row: HeldOutErrors, reference: HeldOutErrors
-) -> PairedDifference | None:
+def row_cells(name: str, row: Row, reference: Row, sources: Sequence[str]) -> dict[str, str]:
+    """What the table says about a row, by column."""
+    each, subsets = [float(seed["nme_box"]) for seed in row.seeds], row.faces.subsets
+    spread = f"{np.std(each, ddof=1):.2f}" if len(each) > 1 else "-"
+    change = None if row is reference else row_difference(name, row, reference)
+    difference = f"{change[0]:+.2f} [{change[1]:+.2f}, {change[2]:+.2f}]" if change else "-"
+    cells = {
+        "row": name,
+        "NME_box, eq. 15 (%) [95 %]": interval(bootstrap(row.errors)),
+        "seeds: mean ± SD (n)": f"{np.mean(each):.2f} ± {spread} ({len(each)})",
+        "difference [95 %]": difference,
+        "p": f"{change.p_value:.3f}" if change else "-",
+    }
+    for source in sources:
+        cells[source] = _mean(row.errors[subsets[source]] if source in subsets else [], 2)
+    for heading, path, digits in ALSO_SHOWN:
+        cells[heading] = _mean([float(seed[path]) for seed in row.seeds if path in seed], digits)
+    return cells | {"the paper (300-W / Menpo)": " ".join(row.faces.notes)}
+
+
+def row_difference(name: str, row: Row, reference: Row) -> PairedDifference | None:
     """Of a row's NME_box from that of the reference; None for rows on other data."""
-    if not np.isin(row["face"], reference["face"]).any():
+    if not set(row.faces.names) & set(reference.faces.names):
         return None
-    if not np.array_equal(row["face"], reference["face"]):
+    if row.faces.names != reference.faces.names:
         raise InputError(f"{name} was measured on other faces than the reference: run it again.")
-    return paired_bootstrap(row["nme_box"], reference["nme_box"])
+    return paired_bootstrap(row.errors, reference.errors)
 
 
-def _mean(values: Floats, digits: int = 2) -> str:
-    known = values[np.isfinite(values)]
+def _mean(values: Floats | list[float], digits: int) -> str:
+    known = np.asarray(values)[np.isfinite(values)]
     return number(known.mean() if len(known) else None, digits)
