@@ -11,7 +11,7 @@ from typer.testing import Result
 
 from luvli.errors import InputError
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.report_file import write_predictions
+from luvli.evaluation.labelled_parquet import write_predictions
 from luvli.faces import Faces
 from luvli.files import folder_lock
 from luvli.markup import get_markup

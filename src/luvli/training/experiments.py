@@ -25,9 +25,9 @@ from luvli.errors import InputError, check_range
 from luvli.evaluation.bootstrap import PairedDifference, bootstrap, paired_bootstrap
 from luvli.evaluation.evaluate_model import predict_records
 from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_parquet import write_predictions
 from luvli.evaluation.match import read_faces
 from luvli.evaluation.metrics import metric_values
-from luvli.evaluation.report_file import write_predictions
 from luvli.evaluation.table import Table, interval, number
 from luvli.files import folder_lock
 from luvli.network import load_model
