@@ -51,13 +51,16 @@ def panels(head: Head) -> list[Panel]:
 
     crowd = [person(seed, yaw, 100) for seed, yaw in CROWD]
     lost = cv2.GaussianBlur(person(27, 20, bare=True), (0, 0), 22)
+    blurred = cv2.GaussianBlur(person(16, 5, bare=True), (0, 0), 5)
+    noise = np.random.default_rng(0).normal(0, 45, (SIDE, SIDE, 3))
+    noisy = (person(38, 15, bare=True) + noise).clip(0, 255)
     return [
         Panel("half-profile", person(14, 45)),
         Panel("profile", person(27, 80, bare=True)),
-        Panel("hand", person(16, 5)),
-        Panel("sunglasses", person(38, 15)),
-        Panel("blur", person(36, -5)),
-        Panel("noise", person(20, 10)),
+        Panel("hand", person(20, 10)),
+        Panel("sunglasses", person(36, -5)),
+        Panel("blur", np.asarray(blurred, np.uint8)),
+        Panel("noise", noisy.astype(np.uint8)),
         Panel("crowd", contact_sheet(crowd, 3)),
         Panel("lost", np.asarray(lost, np.uint8), Box(90, 100, 210, 220)),
     ]

@@ -59,8 +59,9 @@ def main() -> None:
         times, errors = ([value[i] for value in points.values()] for i in (1, 0))
         axes.plot(times, errors, "o", color=colour, label=label)
         for name, (error, time) in points.items():
-            side = "center" if name.startswith("luvli") else "left"  # no name over another
-            place = (0, 9) if side == "center" else (5, 4)
+            side, place = ("center", (0, 9)) if name.startswith("luvli") else ("left", (5, 4))
+            if name.startswith("luvli-68 "):
+                place = (0, -16)  # no name over another
             axes.annotate(
                 name, (time, error), place, textcoords="offset points", color=colour, ha=side
             )
