@@ -29,6 +29,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Mark short code, which the style sheet keeps in one piece."""
+    return re.sub(r"<code>([^<\n]{1,32})</code>", r'<code class="short">\1</code>', html)
+
+
 def cli_page() -> str:
     """Every verb of the command line with its arguments and options."""
     from typer.main import get_command
@@ -79,12 +84,13 @@ def data_sets_page() -> str:
     for info in SETS.values():
         cells = (f"`{info.name}`", info.title, *info.table[:3], info.licence)
         parts[-1] += f"\n| {' | '.join(cells)} |"
-    parts += ["## Layout and parts", "| name | its folder holds | parts |\n|---|---|---|"]
+    parts += ["## Layout and parts"]
     for info in SETS.values():
         protocols = info.protocols if len(info.protocols) > 1 else ()
-        named = ", ".join(f"`{name}`" for name in (*protocols, *info.splits, *info.subsets))
-        layout = re.sub(r"([*_<|])", r"\\\1", info.layout)
-        parts[-1] += f"\n| `{info.name}` | {layout} | {named} |"
+        names = dict.fromkeys((*protocols, *info.splits, *info.subsets))
+        layout = re.sub(r"([*_])", r"\\\1", info.layout).replace("<", "&lt;")
+        named = ", ".join(f"`{name}`" for name in names)
+        parts.append(f"- `{info.name}`: {layout}.<br>Parts: {named}.")
     return "\n\n".join(parts) + "\n"
 
 
