@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from types import ModuleType
 from typing import TypeVar
@@ -120,3 +121,17 @@ def require(module: str, extra: str) -> ModuleType:
             f"this needs the package {module.split('.')[0]!r}: "
             f"install it with pip install 'luvli[{extra}]', in a clone pip install '.[{extra}]'."
         ) from error
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import the user's modules, from the current folder too: they register trunks, losses and
+    likelihoods."""
+    sys.path.insert(0, "")
+    for name in names:
+        try:
+            importlib.import_module(name.removesuffix(".py").replace(os.sep, "."))
+        except ImportError as error:
+            raise InputError(
+                f"--import {name} failed ({error}): give the name of a Python module, from the "
+                "folder of which luvli is called."
+            ) from error

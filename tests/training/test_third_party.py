@@ -11,6 +11,7 @@ import pytest
 from typer.testing import Result
 
 import luvli as package
+from luvli.likelihood import LIKELIHOODS, Laplace
 from luvli.network import NetworkConfig, build
 from luvli.network.trunks import TRUNKS
 from luvli.training.losses import LOSSES
@@ -104,3 +105,53 @@ def test_features_of_a_wrong_shape_are_refused(unets: int, monkeypatch: pytest.M
     config = NetworkConfig(trunk="narrow", unets=unets, channels=8, input_size=64)
     with pytest.raises(package.errors.InputError, match=r"should give heat maps \(1, 68, 16, 16\)"):
         build(config)
+
+
+LIKELIHOOD = """
+from math import gamma, log, pi
+from luvli.likelihood import Elliptical, register_likelihood
+
+P = 1.5
+S = (2 * gamma(2 / P) / gamma(4 / P)) ** 0.5  # so that the covariance is Sigma: E[r^2] = 2
+
+class Power(Elliptical):
+    log_constant = log(2 * pi * S**2 * gamma(2 / P) / P)
+
+    @classmethod
+    def radius_energy(cls, radius):
+        return (radius / S) ** P
+
+register_likelihood("power", Power)
+"""
+
+
+def test_a_likelihood_of_ones_own(
+    small_recipe: Callable[..., Recipe],
+    luvli: Callable[..., Result],
+    faces_folder: Path,
+    tmp_path: Path,
+    module: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A density alone can be trained and evaluated; what needs more refuses it by name."""
+    (tmp_path / f"{module}.py").write_text(LIKELIHOOD)
+    monkeypatch.setitem(LIKELIHOODS, "power", Laplace)  # so that none is left at the end
+    LIKELIHOODS.pop("power")
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(write_recipe(small_recipe()))
+    words = ("--import", module)
+    run = ("train", recipe, "--out", tmp_path / "run", "--set", "network.likelihood=power")
+    done = luvli(*run, *words)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "run/validation.png").is_file()
+
+    sys.modules.pop(module)
+    LIKELIHOODS.pop("power")
+    model, report = tmp_path / "run/model.safetensors", tmp_path / "report"
+    words = ("--data", "folder", faces_folder, "--crop-by", "tight", *words)
+    done = luvli("evaluate", model, "--out", report, *words)
+    assert done.exit_code == 0, done.output
+    assert "the likelihood Power has no radius_quantile" in done.output
+    assert '"nll"' in (report / "metrics.json").read_text()
+    done = luvli("export", model, "--onnx", tmp_path / "mine.onnx")
+    assert done.exit_code == 2 and "Power has no radius_quantile" in done.output

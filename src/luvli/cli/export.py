@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from luvli.cli.options import MODULES
 from luvli.cli.output import print_result, say
-from luvli.errors import require
+from luvli.errors import import_modules, require
 
 
 def export(
@@ -29,7 +29,6 @@ def export(
     from luvli.evaluation.benchmark import labelled_faces, open_method, run_methods
     from luvli.evaluation.compare import Comparison
     from luvli.models import find_model
-    from luvli.network.trunks import import_modules
     from luvli.prediction.export import export_onnx
     from luvli.prediction.quantize import quantize_with_images
 

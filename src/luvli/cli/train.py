@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from luvli.cli.options import CHANGES, MODULES, SKIP_BAD
-from luvli.errors import require
+from luvli.errors import import_modules, require
 
 
 def train(
@@ -40,7 +40,6 @@ def train(
     # times slower than one where other work shares the cores. Read when PyTorch is loaded.
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     require("torch", "train")
-    from luvli.network.trunks import import_modules
     from luvli.training.loop import train as run
     from luvli.training.recipe_files import read_recipe
     from luvli.training.run import RunOptions, Stopped

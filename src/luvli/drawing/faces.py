@@ -82,8 +82,10 @@ def draw(
         shift = factor / 2 - 0.5  # pixel centres: (x + 1/2) * factor - 1/2
         faces = [face.transform([[factor, 0, shift], [0, factor, shift]]) for face in faces]
     for face in faces:
-        known = family(face.likelihood).radius_quantile(coverage)
-        _draw(canvas, face, truth, float(known) if mahalanobis is None else mahalanobis)
+        radius = mahalanobis
+        if radius is None:
+            radius = float(family(face.likelihood).radius_quantile(coverage))
+        _draw(canvas, face, truth, radius)
         if boxes:
             _lines(canvas, face.box[_CORNERS][None], 1.2 * _unit(face), BLUE, 0.9)
         if confidence:

@@ -15,10 +15,7 @@ fine). The mean estimator, CEN, VEN and all losses come on top.
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -34,19 +31,6 @@ TRUNKS: dict[str, Callable[[NetworkConfig], nn.Module]] = {"dunet": DUNet}
 def register_trunk(name: str, make: Callable[[NetworkConfig], nn.Module]) -> None:
     """Make a trunk available to recipes and model files as `network: {trunk: NAME}`."""
     TRUNKS[name] = make
-
-
-def import_modules(names: Sequence[str]) -> None:
-    """Import the user's modules, from the current folder too: they register trunks and losses."""
-    sys.path.insert(0, "")
-    for name in names:
-        try:
-            importlib.import_module(name.removesuffix(".py").replace(os.sep, "."))
-        except ImportError as error:
-            raise InputError(
-                f"--import {name} failed ({error}): give the name of a Python module, from the "
-                "folder of which luvli is called."
-            ) from error
 
 
 def make_trunk(config: NetworkConfig) -> nn.Module:

@@ -18,6 +18,7 @@ from luvli.evaluation.metrics import metric_values
 from luvli.faces import Faces
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
+from luvli.likelihood import MissingMethod
 from luvli.network.backend import Backend
 from luvli.prediction.cropped import CroppedFaces
 from luvli.prediction.pipeline import BATCH
@@ -103,5 +104,9 @@ def validation_sheet(sets: Sequence[LabelledCrops], tiles: int = TILES) -> Image
         moved = crops.labelled.faces[:each].transform([[scale, 0, shift], [0, scale, shift]])
         for face, image, truth in zip(moved, crops.images, crops.labelled.labels, strict=False):
             tile = np.asarray(cv2.resize(image, (TILE, TILE)), np.uint8)
-            drawn.append(draw(tile, [face], truth=truth * scale + shift))
+            truth = truth * scale + shift
+            try:
+                drawn.append(draw(tile, [face], truth=truth))
+            except MissingMethod:  # a likelihood that knows no share of its ellipses
+                drawn.append(draw(tile, [face], truth=truth, mahalanobis=1.0))
     return contact_sheet(drawn, COLUMNS, background=(0, 0, 0))

@@ -134,8 +134,9 @@ def guess_format(path: PathLike) -> str:
             f"{path} has no known label suffix ({', '.join(sorted(suffixes))}): name its format, "
             f"one of {', '.join(LABEL_FORMATS)}."
         )
-    if suffix in (".pts", ".mat"):
-        return "pts" if suffix == ".pts" else "menpo"
+    named = [name for name, known in LABEL_FORMATS.items() if known.suffix == suffix]
+    if len(named) == 1 and suffix != ".tsv":
+        return named[0]
     text = read_text(path)
     first = text.partition("\n")[0]
     if suffix == ".csv":
