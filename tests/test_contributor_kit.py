@@ -149,3 +149,15 @@ def test_messages_name_an_extra_that_brings_the_package() -> None:
     for module, extra in asked:
         package = module.split(".")[0].replace("_", "-")
         assert packages.get(package, package) in brings(extra), (module, extra)
+
+
+def test_what_the_recipes_for_additions_name_is_there() -> None:
+    """Files and folders, and the tables and functions that are named with them."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().split("## How to add")[1]
+    source = "".join(file.read_text("utf-8") for file in (ROOT / "src/luvli").rglob("*.py"))
+    for place, inside in re.findall(r"`([\w/]+/[\w./]*)(?:: (\w+))?`", text):
+        found = next((at for at in (ROOT / place, ROOT / "src/luvli" / place) if at.exists()), None)
+        assert found, place
+        assert not inside or re.search(rf"\b{inside}\b", found.read_text("utf-8")), inside
+    for name in re.findall(r"`(\w*_\w+)`|`\w+\.(\w+)`", text):
+        assert any(re.search(rf"\b{word}\b", source) for word in name if word), name
