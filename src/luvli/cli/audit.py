@@ -25,17 +25,17 @@ def audit(
         "part of them, are used crosswise.",
     ),
     fail_above: float = Option(12.0, help="Suspicion from which a label counts as wrong."),
-    allow: int = Option(0, min=0, help="Wrong labels that are let pass."),
+    allow: int = Option(0, min=0, help="How many suspicious labels to accept."),
     skip_bad: bool = SKIP_BAD,
 ) -> None:
     """Look for labels that are shifted, scaled, of another face, swapped, with one landmark off
     or with wrong visibility.
 
-    `luvli audit parquet FACES`, where FACES is what `luvli predict LABELS --engine ray` made of
-    labelled Parquet, runs no model and takes labels of any number; audit.csv has the most
-    suspicious 10,000.
+    `luvli audit parquet FACES` checks any number of labels without running a model: FACES is
+    the output of `luvli predict LABELS --engine ray` for labelled Parquet files. audit.csv then
+    has the 10,000 most suspicious labels.
 
-    Exit code 1 when more labels than allowed are suspicious, for the checks of a labelling team.
+    The exit code is 1 if more labels than allowed are suspicious.
 
     Example: `luvli audit folder my/faces --out audit`
     """

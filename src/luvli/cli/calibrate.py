@@ -36,10 +36,10 @@ def calibrate(
 ) -> None:
     """Calibrate a model on your own labelled faces, and keep the result in a model of its own.
 
-    Each face is predicted as it is and corrupted (wrong box, turned, blurred, no face ...). Fitted
-    are the scale of the covariances and the error distribution, the visibility, the confidence, the
-    radii of regions with a guarantee, the triage's counts, the error bars of measures, and what
-    detects a shift of the input. Which guarantees need more faces is said at the end.
+    Each face is predicted as it is and corrupted (wrong box, rotated, blurred, no face ...).
+    This fits the covariances and the error distribution, visibility, confidence, the radii of
+    guaranteed regions, triage, the error bars of measures, and a test for shifted input. At the
+    end the command says which guarantees need more faces.
 
     Example: `luvli calibrate luvli-68 --data folder my/faces --out mine.onnx`
     """

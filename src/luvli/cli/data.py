@@ -34,7 +34,7 @@ def about() -> None:
 
 @data.command("list")
 def list_sets() -> None:
-    """The paper's overview of data sets (Table 1), and how they are called here.
+    """List the data sets of the paper (Table 1) with their names in luvli.
 
     "self" and "ext." say which hidden landmarks a set can teach: hidden by the head itself,
     hidden by something else. F/P: frontal and profile faces have different points. T: labelled
@@ -82,7 +82,9 @@ def show(
     root: Path = SET_FOLDER,
     out: Path = Option("sheet.png", help="Image to write."),
     faces: int = Option(16, min=1, help="How many faces."),
-    augment: str | None = Option(None, help="As training sees them: recipe A or B."),
+    augment: str | None = Option(
+        None, help="Draw them as training sees them: augmentation A or B."
+    ),
     labels_only: bool = Option(False, "--labels-only", help="Draw the labels without images."),
     statistics: bool = Option(
         False, "--statistics", help="Draw pose, size, visibility, mean shape."
@@ -122,14 +124,18 @@ def show(
 
 @data.command()
 def convert(
-    source: Path = Argument(help="Label file or folder of them; with --set the set's folder."),
+    source: Path = Argument(
+        help="Label file or folder of label files; with --set the folder of the set."
+    ),
     target: Path = Argument(
         help="Label file to write; its suffix chooses the format. A folder for formats with a "
         "file for each face or image (pts, labelme) and for parquet."
     ),
     data_set: str | None = Option(None, "--set", help="Read this data set, or a part: wflw/test."),
     skip_bad: bool = SKIP_BAD,
-    from_format: str | None = Option(None, "--from", help="Format of the source, if not plain."),
+    from_format: str | None = Option(
+        None, "--from", help="Format of the source, if it is not obvious."
+    ),
     to_format: str | None = Option(
         None,
         "--to",
@@ -139,7 +145,7 @@ def convert(
 ) -> None:
     """Convert landmark labels, of files or of a whole data set.
 
-    Visibility is kept wherever the target can hold it; what it cannot hold is said aloud.
+    Visibility is kept if the target can hold it; a warning names what is lost.
 
     Examples: `luvli data convert faces.xml faces.json --to coco`,
     `luvli data convert data/wflw wflw-test.json --set wflw/test --to coco`
@@ -182,19 +188,19 @@ def markup(
 @data.command()
 def synthesize(
     out: Path = Option(help="Folder for the faces; a run can be continued."),
-    faces: int = Option(5000, min=1, help="How many faces the set shall have."),
+    faces: int = Option(5000, min=1, help="Number of faces."),
     size: int = Option(256, min=32, max=2048, help="Pixels along each side."),
     seed: int = Option(0, min=0, help="Equal seeds make equal faces."),
     head: str = Option("procedural", help="`procedural`, or an ICT FaceKit model (folder or npz)."),
     pose: Literal["mixed", "frontal", "half-profile", "profile"] = Option(
-        "mixed", help="Which poses."
+        "mixed", help="Pose class."
     ),
     workers: int = WORKERS,
     textures: str | None = Option(
-        None, metavar="FOLDER", help="Photographs with .pts, whose skin the faces wear."
+        None, metavar="FOLDER", help="Photographs with .pts files; the faces get their skin."
     ),
     backgrounds: str | None = Option(
-        None, metavar="FOLDER", help="Photographs to stand behind the faces."
+        None, metavar="FOLDER", help="Photographs for the background."
     ),
 ) -> None:
     """Render faces with exact landmarks and three classes of visibility.

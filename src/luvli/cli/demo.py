@@ -13,7 +13,7 @@ PHOTOGRAPH = Path(__file__).with_name("astronaut.jpg")
 
 
 def demo(out: Path = Option("demo-output", help="Folder for the results.")) -> None:
-    """Landmarks, their 90 % ellipses, visibility and confidence on a public-domain photograph.
+    """Predict a public-domain photograph: landmarks, 90 % ellipses, visibility, confidence.
 
     Example: `luvli demo`, then `luvli predict` with a photograph of your own
     """

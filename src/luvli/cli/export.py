@@ -14,11 +14,13 @@ from luvli.errors import import_modules, require
 def export(
     model: Path = Argument(help="A .safetensors model."),
     onnx: Path = Option(help="The ONNX file to write."),
-    int8: Path | None = Option(None, help="8 bits; ranges are set with the faces in this folder."),
-    labels: Path | None = Option(None, help="Labelled faces: what 8 bits cost is measured on it."),
+    int8: Path | None = Option(
+        None, help="Write 8-bit convolutions, quantised with the faces in this folder."
+    ),
+    labels: Path | None = Option(None, help="Labelled faces to measure the accuracy of 8 bits on."),
     modules: list[str] = MODULES,
 ) -> None:
-    """Write a model as ONNX, checked against PyTorch before it appears.
+    """Write a model as ONNX; the file appears only if it agrees with PyTorch.
 
     Input: `crops` (B, S, S, 3) uint8 RGB, any B. Outputs in crop pixels: `landmarks`
     (B, k, 2), `covariance` (B, k, 2, 2), `visibility` (B, k).

@@ -19,7 +19,7 @@ models = Verbs(
 
 @models.command("list")
 def list_models() -> None:
-    """Licence, accuracy, time and size of the shipped models, side by side.
+    """List the shipped models with licence, accuracy, time and size.
 
     Example: `luvli models list`
     """
@@ -48,7 +48,7 @@ def list_models() -> None:
 
 @models.command("show")
 def show_model(name: str = Argument(help="A name from `luvli models list`.")) -> None:
-    """The card of a model: data, licence, use, limits, accuracy, calibration, speed.
+    """Print a model's card: data, licence, use, limits, accuracy, calibration, speed.
 
     Where the output is not a terminal it is Markdown.
 

@@ -30,7 +30,7 @@ def table(
     model: list[str] = Option([], help="Evaluate this model on --data first; may be repeated."),
     data: list[str] = Option([], metavar="NAME=FOLDER", help="Data set for --model; repeatable."),
 ) -> None:
-    """Print a table of the paper or its supplement, with our rows below the quoted ones.
+    """Print a table of the paper or its supplement, with rows for your reports.
 
     A row of ours (marked †) appears for each report of one of the table's data sets, with the
     number of faces that it was measured on. With --model and --data the rows are measured now:
@@ -91,7 +91,7 @@ def figure(
     annotators: Path | None = Option(None, help="Labels by several people, for the figure human."),
     images: Path | None = Option(None, help="Folder with the images, for faces and labels."),
 ) -> None:
-    """Draw a figure of the paper, or one of the others a report has.
+    """Draw a figure of the paper or of a report.
 
     Example: `luvli paper figure residuals --predictions report/predictions.parquet --out fig4.png`
     """

@@ -36,20 +36,24 @@ Mode = Literal["files", "ray", "print", "camera"]
 
 def predict(
     paths: list[str] = Argument(
-        help="Images, videos, folders with all below, patterns, Parquet files, tars, URIs (s3://, "
+        help="Images, videos, folders (searched recursively), patterns, Parquet files, tars, URIs (s3://, "
         "gs://, hdfs://), camera:0, or - for standard input."
     ),
     out: str | None = Option(None, "--out", "-o", help="Folder to write to [predictions]."),
     format: str | None = Option(None, help="json, csv, parquet, pts, coco or parts (Ray's)."),
-    draw: bool | None = Option(None, help="Draw the faces; default for a single photograph."),
+    draw: bool | None = Option(None, help="Draw the faces (the default for a single photograph)."),
     json: bool = Option(False, "--json", help="Print the results and write no file."),
     measures: bool = Option(False, "--measures", help="Also measure eyes, mouth, brows and pose."),
     model: str = MODEL,
     boxes: Path | None = Option(None, help="CSV or JSON with face boxes, instead of the detector."),
-    small_faces: bool = Option(False, "--small-faces", help="Look closely at large images; slow."),
-    try_rotations: bool | None = Option(None, help="Try four orientations [where none is sure]."),
-    min_score: float = Option(0.6, help="Least detection score of a face."),
-    min_confidence: float | None = Option(None, help="Least confidence of a face."),
+    small_faces: bool = Option(
+        False, "--small-faces", help="Search large images for small faces; slow."
+    ),
+    try_rotations: bool | None = Option(
+        None, help="Try four orientations [if no face is certain]."
+    ),
+    min_score: float = Option(0.6, help="Minimum detection score of a face."),
+    min_confidence: float | None = Option(None, help="Minimum confidence of a face."),
     max_failure_rate: float | None = Option(
         None, help="At most this share of accepted faces fails."
     ),
@@ -58,8 +62,10 @@ def predict(
     threads: int | None = Option(None, help="Processor threads; all by default."),
     device: Literal["cpu", "cuda"] = Option("cpu", help="What the network runs on."),
     engine: Engine = ENGINE,
-    columns: str | None = Option(None, metavar="IMAGE,NAME", help="Columns of a Parquet source."),
-    part_size: int | None = Option(None, help="Images, or frames, written together."),
+    columns: str | None = Option(
+        None, metavar="IMAGE,NAME", help="Columns of a Parquet source: IMAGE,NAME."
+    ),
+    part_size: int | None = Option(None, help="Images or frames in one part of the job."),
 ) -> None:
     """Find faces and write their landmarks with covariance and visibility.
 

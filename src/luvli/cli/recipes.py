@@ -18,7 +18,7 @@ recipes = Verbs(name="recipes", help="List, show and compare recipes.")
 
 @recipes.command("list")
 def list_recipes() -> None:
-    """Names for `luvli train`, with a line about each.
+    """List the recipes for `luvli train`.
 
     Example: `luvli recipes list`
     """

@@ -37,14 +37,16 @@ def score(
         False, "--one-based", help="Predictions count pixels from 1 (.pts do)."
     ),
     truth_one_based: bool = Option(False, "--truth-one-based", help="Labels count pixels from 1."),
-    by_order: bool = Option(False, "--by-order", help="Match by order even if it looks wrong."),
+    by_order: bool = Option(
+        False, "--by-order", help="Match by order even if it looks implausible."
+    ),
 ) -> None:
-    """Score predicted landmarks against labels, with everything that applies.
+    """Score predicted landmarks against labels.
 
     Points are enough. Covariances (`covariance` or `cholesky`) and visibilities
-    (`visibility`) are evaluated where the file has them. Faces are matched by name, or by
-    their order when one side has no names (said aloud, and refused where the errors are
-    absurd); a face without a prediction counts as a failure.
+    (`visibility`) are evaluated if the file has them. Faces are matched by name, or by their
+    order if one side has no names; an implausible order is refused. A face without a
+    prediction counts as a failure.
 
     Examples: `luvli score mine.npz --truth labels/ --dataset w300/test --out report`,
     `luvli score results.json --data cofw68 data/cofw`

@@ -19,7 +19,7 @@ def serve(
     workers: int = Option(1, help="Processes that share the port.", min=1),
     threads: int | None = Option(None, help="Processor threads of each process; all by default."),
     token_file: Path | None = Option(None, help="File with bearer tokens, one on each line."),
-    open_to_all: bool = Option(False, "--open", help="Listen beyond this machine without a token."),
+    open_to_all: bool = Option(False, "--open", help="Allow other addresses without a token."),
     limit: list[str] = Option([], help="name=value, see docs/serving.md; may be repeated."),
     engine: Engine = ENGINE,
     replicas: str | None = Option(None, help="ray: copies of the server; 2:8 for 2 to 8, by load."),

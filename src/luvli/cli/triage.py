@@ -17,12 +17,12 @@ def triage(
     max_failure_rate: float = Option(0.05, help="At most this share of the accepted faces failed."),
     model: str = MODEL,
 ) -> None:
-    """Accept faces so that at most a wanted share of them failed, with 95 % confidence.
+    """Accept faces so that at most a given share of them failed, with 95 % confidence.
 
-    The promise is for faces like those that the model was calibrated on; where these look
-    different, that is said. Written are triage.csv, faces.json with `accepted`, a contact sheet
-    of rejected faces and the risk-coverage curve. Results in Parquet, of any number, are written
-    as Parquet again, to the folder `faces`, in place of the first two.
+    The promise holds for faces like those that the model was calibrated on; the command names
+    how yours differ. It writes triage.csv, faces.json with `accepted`, a contact sheet of
+    rejected faces and the risk-coverage curve. For results in Parquet, it writes the Parquet
+    folder `faces` instead of the first two.
 
     Example: `luvli triage predictions/faces.json --max-failure-rate 0.05`
     """
