@@ -36,8 +36,8 @@ Mode = Literal["files", "ray", "print", "camera"]
 
 def predict(
     paths: list[str] = Argument(
-        help="Images, videos, folders (searched recursively), patterns, Parquet files, tars, URIs (s3://, "
-        "gs://, hdfs://), camera:0, or - for standard input."
+        help="Images, videos, folders (searched recursively), patterns, Parquet files, tars, URIs "
+        "(s3://, gs://, hdfs://), camera:0, or - for standard input."
     ),
     out: str | None = Option(None, "--out", "-o", help="Folder to write to [predictions]."),
     format: str | None = Option(None, help="json, csv, parquet, pts, coco or parts (Ray's)."),
