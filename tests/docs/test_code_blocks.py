@@ -126,6 +126,9 @@ def commands_not_run() -> list[list[str]]:
                     words = shlex.split(line.replace("$(which luvli)", "luvli"), comments=True)
                     if "luvli" in words and words[0] in ("luvli", "torchrun"):
                         found.append(words[words.index("luvli") + 1 :])
+                        if "--import" in found[-1]:  # of every verb
+                            place = found[-1].index("--import")
+                            del found[-1][place : place + 2]
     return found
 
 

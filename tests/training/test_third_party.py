@@ -153,5 +153,10 @@ def test_a_likelihood_of_ones_own(
     assert done.exit_code == 0, done.output
     assert "the likelihood Power has no radius_quantile" in done.output
     assert '"nll"' in (report / "metrics.json").read_text()
+    likelihoods = dict(LIKELIHOODS)
+    LIKELIHOODS.pop("power")
+    sys.modules.pop(module)
+    table = luvli("compare", report, report, "--out", tmp_path / "compared", "--import", module)
+    assert table.exit_code == 0 and LIKELIHOODS.keys() == likelihoods.keys(), table.output
     done = luvli("export", model, "--onnx", tmp_path / "mine.onnx")
     assert done.exit_code == 2 and "Power has no radius_quantile" in done.output

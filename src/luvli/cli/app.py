@@ -14,7 +14,7 @@ from typer import Option
 from luvli import __version__
 from luvli.cli.options import Group, Verbs
 from luvli.cli.output import complain, set_json, warn
-from luvli.errors import InputError, LuvliWarning
+from luvli.errors import InputError, LuvliWarning, import_modules
 from luvli.files import NOT_UTF8
 
 VERBS = """
@@ -28,12 +28,16 @@ class _Program(Group):
     """Errors and warnings of the project become one line, without the place in the code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`--json` may stand anywhere; that of `predict` also means that no file is written."""
+        """`--json` and `--import MODULE` may stand anywhere; `--json` of `predict` also means that
+        no file is written."""
+        words, modules = [word for word in args if word != "--json"], list[str]()
+        while "--import" in words:
+            place = words.index("--import")
+            modules += words[place : place + 2]
+            del words[place : place + 2]
         if "--json" in args:
-            words = [word for word in args if word != "--json"]
-            place = 1 if words[:1] == ["predict"] else 0
-            args = [*words[:place], "--json", *words[place:]]
-        return super().parse_args(ctx, args)
+            words.insert(1 if words[:1] == ["predict"] else 0, "--json")
+        return super().parse_args(ctx, [*modules, *words])
 
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
@@ -68,12 +72,20 @@ def luvli(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
     json: bool = Option(False, "--json", help="Print results as JSON; may stand behind any verb."),
+    modules: list[str] = Option(
+        [],
+        "--import",
+        metavar="MODULE",
+        help="Python module that registers trunks, losses, likelihoods or metrics of yours; may "
+        "stand behind any verb.",
+    ),
 ) -> None:
     """Face landmarks with their uncertainty and visibility.
 
     Every verb explains itself: `luvli VERB --help`.
     """
     set_json(json)
+    import_modules(modules)
 
 
 for name in VERBS.split():

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from typer import Argument, Option
 
-from luvli.cli.options import CHANGES, MODULES, SKIP_BAD
+from luvli.cli.options import CHANGES, SKIP_BAD
 from luvli.cli.output import face_progress, print_paths, print_result, say
-from luvli.errors import InputError, import_modules, require
+from luvli.errors import InputError, require
 from luvli.files import folder_lock
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ def calibrate(
     ),
     success: float = Option(5.0, help="Mean error of a success is below it, % of the box."),
     skip_bad: bool = SKIP_BAD,
-    modules: list[str] = MODULES,
 ) -> None:
     """Calibrate a model on your own labelled faces, and keep the result in a model of its own.
 
@@ -47,7 +46,6 @@ def calibrate(
 
     if not data and recipe is None:
         raise InputError("no faces to calibrate on: give --data NAME PATH, or --recipe.")
-    import_modules(modules)
     about: list[str] = []
     with folder_lock(f"{out}.lock"):
         check_possible(out)  # before faces are detected

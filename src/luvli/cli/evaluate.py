@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from typer import Argument, Option
 
-from luvli.cli.options import MODULES, SKIP_BAD
+from luvli.cli.options import SKIP_BAD
 from luvli.cli.output import face_progress, print_result, say, warn
-from luvli.errors import import_modules
 from luvli.files import folder_lock
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ def evaluate(
     mean_estimator: str | None = Option(
         None, help="How to read heat maps: relu, softmax, tau-softmax or argmax."
     ),
-    modules: list[str] = MODULES,
 ) -> None:
     """Run a model over a test set; write report.html, report.md, metrics.json, predictions.
 
@@ -55,7 +53,6 @@ def evaluate(
     from luvli.evaluation.evaluate_model import evaluate_set
     from luvli.evaluation.report import report_folder, write_report
 
-    import_modules(modules)
     with folder_lock(out):
         faces = evaluate_set(
             model, *data, skip_bad=skip_bad, boxes=boxes, method=name,

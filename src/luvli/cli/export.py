@@ -6,9 +6,8 @@ from pathlib import Path
 
 from typer import Argument, Option
 
-from luvli.cli.options import MODULES
 from luvli.cli.output import print_result, say
-from luvli.errors import import_modules, require
+from luvli.errors import require
 
 
 def export(
@@ -18,7 +17,6 @@ def export(
         None, help="Write 8-bit convolutions, quantised with the faces in this folder."
     ),
     labels: Path | None = Option(None, help="Labelled faces to measure the accuracy of 8 bits on."),
-    modules: list[str] = MODULES,
 ) -> None:
     """Write a model as ONNX; the file appears only if it agrees with PyTorch.
 
@@ -34,7 +32,6 @@ def export(
     from luvli.prediction.export import export_onnx
     from luvli.prediction.quantize import quantize_with_images
 
-    import_modules(modules)
     source = find_model(model, "torch")
     if int8 is None:
         parity = export_onnx(source, onnx)

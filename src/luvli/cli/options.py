@@ -32,9 +32,6 @@ ENGINE: Engine = Option(
 CHANGES: list[str] = Option(
     [], "--set", help="Change a value of the recipe: key=value, may be repeated."
 )
-MODULES: list[str] = Option(
-    [], "--import", help="Python module that registers trunks, losses or likelihoods."
-)
 
 
 def refuse(options: dict[str, Any], why: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import typer
 from typer import Argument, Option
 
-from luvli.cli.options import CHANGES, MODULES, SKIP_BAD
-from luvli.errors import import_modules, require
+from luvli.cli.options import CHANGES, SKIP_BAD
+from luvli.errors import require
 
 
 def train(
@@ -19,7 +19,6 @@ def train(
     change: list[str] = CHANGES,
     resume: bool = Option(False, "--resume", help="Go on from the last checkpoint in the folder."),
     skip_bad: bool = SKIP_BAD,
-    modules: list[str] = MODULES,
     log: str | None = Option(None, help="Also log to wandb or mlflow, which must be installed."),
     threads: int = Option(1, help="CPU threads of each process, as many as cores are idle."),
     workers: int = Option(0, help="Processes that prepare data; 0 uses a thread."),
@@ -44,7 +43,6 @@ def train(
     from luvli.training.recipe_files import read_recipe
     from luvli.training.run import RunOptions, Stopped
 
-    import_modules(modules)
     changes = [*change, *([f"data.root={data}"] if data else [])]
     chosen = read_recipe(recipe, changes, skip_bad=skip_bad)
     options = RunOptions(
