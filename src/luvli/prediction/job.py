@@ -20,7 +20,7 @@ from luvli.errors import InputError
 from luvli.files import NOT_UTF8, folder_lock, one_line
 from luvli.prediction.executors import Executor
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.job_folder import begin, finish
+from luvli.prediction.job_folder import begin, finish_job
 from luvli.prediction.parts import ImagesPart, Part, VideoPart
 from luvli.prediction.places import is_uri, join, open_input, read_bytes, remove, write_whole
 from luvli.prediction.plan import plan_parts
@@ -132,7 +132,7 @@ class PredictJob:
             )
         self._write_failed()
         if settings.format != "parts":
-            finish(settings, results=done > summary.counts["failed"])
+            finish_job(settings, results=done > summary.counts["failed"])
 
     def _rows(self, parts: Iterable[Part]) -> Iterator[Row]:
         """All rows of some parts, counted."""

@@ -55,7 +55,7 @@ def begin(
     return list(parts)
 
 
-def finish(settings: JobSettings, results: bool) -> None:
+def finish_job(settings: JobSettings, results: bool) -> None:
     """Note that the job is done, and remove the files of its parts. A job without any `results`
     leaves the folder to whoever comes next."""
     state = _state(settings.out) or {}

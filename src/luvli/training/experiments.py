@@ -142,7 +142,7 @@ def held_out_faces(recipe: Recipe, model: Path) -> LabelledFaces:
     return replace(faces, label_boxes=None, notes=(recipe.about,))  # tight boxes normalise
 
 
-class Row(NamedTuple):
+class ExperimentRow(NamedTuple):
     """A finished row: its faces, as the model of its first seed predicts them, and the metrics of
     each seed by their names in the registry."""
 
@@ -155,13 +155,13 @@ class Row(NamedTuple):
         return np.asarray(np.mean([seed["nme_box"].of_faces for seed in self.seeds], axis=0))
 
 
-def finished_rows(out: Path) -> dict[str, Row]:
+def finished_rows(out: Path) -> dict[str, ExperimentRow]:
     """The finished rows of a folder of runs."""
     wanted = ("nme_box", *(path.partition(".")[0] for _, path, _ in ALSO_SHOWN))
-    rows: dict[str, Row] = {}
+    rows: dict[str, ExperimentRow] = {}
     for path in sorted([*out.glob(f"*/{HELD_OUT}"), *out.glob(f"*/seed-*/{HELD_OUT}")]):
         faces = read_faces(path)
-        row = rows.setdefault(path.relative_to(out).parts[0], Row(faces, []))
+        row = rows.setdefault(path.relative_to(out).parts[0], ExperimentRow(faces, []))
         row.seeds.append(metric_values(faces, wanted)[0])
     return rows
 
@@ -182,7 +182,9 @@ def compare_rows(out: Path, reference: str = "luvli") -> Table:
     return Table("", list(cells[0]), [list(row.values()) for row in cells])
 
 
-def row_cells(name: str, row: Row, reference: Row, sources: Sequence[str]) -> dict[str, str]:
+def row_cells(
+    name: str, row: ExperimentRow, reference: ExperimentRow, sources: Sequence[str]
+) -> dict[str, str]:
     """What the table says about a row, by column."""
     each, subsets = [float(seed["nme_box"]) for seed in row.seeds], row.faces.subsets
     spread = f"{np.std(each, ddof=1):.2f}" if len(each) > 1 else "-"
@@ -202,7 +204,9 @@ def row_cells(name: str, row: Row, reference: Row, sources: Sequence[str]) -> di
     return cells | {"the paper (300-W / Menpo)": " ".join(row.faces.notes)}
 
 
-def row_difference(name: str, row: Row, reference: Row) -> PairedDifference | None:
+def row_difference(
+    name: str, row: ExperimentRow, reference: ExperimentRow
+) -> PairedDifference | None:
     """Of a row's NME_box from that of the reference; None for rows on other data."""
     if not set(row.faces.names) & set(reference.faces.names):
         return None
