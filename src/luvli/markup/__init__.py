@@ -7,13 +7,13 @@ is made from the names and cannot disagree with them.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError, unknown_choice
-from luvli.markup.built_in import BUILDERS, CONVERSIONS, gather
+from luvli.markup.built_in import BUILT_IN, built_in, conversion, conversions, gather
 from luvli.markup.point_set import GROUPS, Markup, MarkupName, mirrored
 
 __all__ = [
@@ -36,8 +36,8 @@ _registered: dict[str, Markup] = {}
 
 def get_markup(name: str) -> Markup:
     """The point set called `name`; the error for an unknown one lists the choices."""
-    if name in BUILDERS:
-        return _built_in(name)
+    if name in BUILT_IN:
+        return built_in(name)
     if name in _registered:
         return _registered[name]
     raise unknown_choice("markup", name, markup_names())
@@ -45,12 +45,12 @@ def get_markup(name: str) -> Markup:
 
 def is_markup(name: str) -> bool:
     """Whether `name` is known: built in or registered."""
-    return name in BUILDERS or name in _registered
+    return name in BUILT_IN or name in _registered
 
 
 def markup_names() -> list[str]:
     """Every known point set."""
-    return [*BUILDERS, *_registered]
+    return [*BUILT_IN, *_registered]
 
 
 def markup_by_size(size: int) -> Markup | None:
@@ -59,7 +59,7 @@ def markup_by_size(size: int) -> Markup | None:
     >>> markup_by_size(19).name, markup_by_size(5)
     ('aflw19', None)
     """
-    return next((get_markup(name) for name in BUILDERS if get_markup(name).size == size), None)
+    return next((get_markup(name) for name in BUILT_IN if get_markup(name).size == size), None)
 
 
 def markup_for(size: int, name: str | None = None) -> Markup:
@@ -75,7 +75,7 @@ def markup_for(size: int, name: str | None = None) -> Markup:
         return chosen
     guess = markup_by_size(size)
     if guess is None:
-        known = ", ".join(f"{get_markup(built_in).size}" for built_in in BUILDERS)
+        known = ", ".join(f"{get_markup(known).size}" for known in BUILT_IN)
         raise InputError(
             f"no built-in markup has {size} points (they have {known}): name the markup."
         )
@@ -84,7 +84,7 @@ def markup_for(size: int, name: str | None = None) -> Markup:
 
 def register_markup(markup: Markup) -> None:
     """Make a point set of your own known by its name, for this process."""
-    if markup.name in BUILDERS:
+    if markup.name in BUILT_IN:
         raise InputError(f"markup {markup.name!r} is built in: choose another name for yours.")
     markup.flip  # noqa: B018  (raises if a name has no mirror)
     _registered[markup.name] = markup
@@ -106,28 +106,20 @@ def convert(points: ArrayLike, source: str, target: str) -> NDArray[np.float64]:
     get_markup(target)
     if source == target:
         return values.copy()
-    if (source, target) not in CONVERSIONS:
-        raise _no_conversion(source, target)
-    return gather(values, CONVERSIONS[source, target])
+    return gather(values, _conversion(source, target))
 
 
 def sources(source: str, target: str) -> list[tuple[int, ...]]:
     """For each landmark of `target`: the landmarks of `source` that `convert` makes it of."""
     if source == target:
         return [(j,) for j in range(get_markup(source).size)]
-    if (source, target) not in CONVERSIONS:
-        raise _no_conversion(source, target)
-    return [
-        members if isinstance(members, tuple) else (members,)
-        for members in CONVERSIONS[source, target]
-    ]
+    table = _conversion(source, target)
+    return [tuple(of) if isinstance(of, list) else (of,) for of in table]
 
 
-def _no_conversion(source: str, target: str) -> InputError:
-    known = ", ".join(f"{a} to {b}" for a, b in CONVERSIONS)
-    return InputError(f"no map from {source} to {target}: there are {known}.")
-
-
-@cache
-def _built_in(name: str) -> Markup:
-    return BUILDERS[name]()
+def _conversion(source: str, target: str) -> Sequence[int | list[int]]:
+    table = conversion(source, target)
+    if table is None:
+        known = ", ".join(f"{a} to {b}" for a, b in conversions())
+        raise InputError(f"no map from {source} to {target}: there are {known}.")
+    return table
