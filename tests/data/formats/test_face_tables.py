@@ -37,7 +37,7 @@ def test_other_number_types_are_cast(tmp_path: Path) -> None:
         ("frame", ["first", "second"]),
         ("accepted", [[True], [False]]),
         ("image", [[1], [2]]),
-        ("truth", [{"x": 1.0}, None]),
+        ("source_points", [{"x": 1.0}, None]),
     ],
 )
 def test_other_kinds_of_columns_are_refused(tmp_path: Path, column: str, values: Any) -> None:

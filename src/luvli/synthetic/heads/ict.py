@@ -10,36 +10,16 @@ import numpy as np
 
 from luvli.data.formats.common import load_arrays
 from luvli.errors import InputError, brief
-from luvli.files import PathLike, read_text
+from luvli.files import PathLike, packaged_toml, read_text
 from luvli.synthetic.arrays import Bytes, Doubles, Ints, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import smoothstep
 from luvli.synthetic.raster.materials import Material
 
-# The 68 Multi-PIE landmarks as vertices of the ICT topology. Some are not the model's own, which
-# lie elsewhere than people label them: the jaw (0, 16) begins 0.05 of the eyes' distance below the
-# eyes, where the ear is rooted; brows (17 to 26) are 5 mm lower, as those of the London portraits;
-# the floor of the nose (31 to 35) is in the crease between nose and lip, 2 mm higher than on the
-# lip; the lids (37, 38, 41, 43, 44, 46) stand at thirds of their length; the lips (56, 58, 61, 63,
-# 65, 67) in the columns of the upper one's peaks (50, 52).
-_LANDMARKS = np.array([
-    1884, 1888, 1052, 367, 1719, 1722, 2199, 1447, 966,
-    3661, 4390, 3927, 3924, 2608, 3272, 4088, 4084,
-    270, 1009, 1031, 2040, 2002, 4202, 4236, 3251, 3229, 2511,
-    978, 4527, 4942, 4857, 68, 2076, 4558, 4270, 2309,
-    1507, 1540, 1536, 1528, 1518, 1513, 3742, 3750, 3754, 3721, 3727, 3732,
-    5708, 5695, 2081, 0, 4275, 6200, 6213, 6346, 6508, 5518, 6004, 5841,
-    5702, 5736, 5533, 6241, 6207, 6485, 5517, 5981,
-])  # fmt: skip
-
-# Ranges of vertices in the fixed topology (first, one past the last).
-_SKIN = (0, 11248)
-_MOUTH = (11248, 13294)
-_GUMS = (14062, 17039)
-_TEETH = (17039, 21451)
-_LEFT_EYE = (21451, 22221)
-_RIGHT_EYE = (23021, 23791)
-_VERTICES = 24591
+_FACTS = packaged_toml(__package__, "ict.toml")
+_PARTS, _VERTICES, _LANDMARKS = _FACTS["parts"], _FACTS["vertices"], np.array(_FACTS["landmarks"])
+_SKIN = _PARTS["skin"][1]
+"""the skin's vertices come first"""
 _IDENTITIES = 32
 """modes read: each of the other 68 moves the face by less than 0.3 mm (root mean square)"""
 _BEHIND = 7.0
@@ -111,20 +91,22 @@ def _assemble(raw: _Raw) -> Head:
         expression=flat(raw.expression),
         expression_names=raw.names,
         landmarks=np.searchsorted(kept, _LANDMARKS).astype(np.int32),
-        eyeballs=tuple(slice(*np.searchsorted(kept, span)) for span in (_RIGHT_EYE, _LEFT_EYE)),
+        eyeballs=tuple(
+            slice(*np.searchsorted(kept, _PARTS[f"{side}_eye"])) for side in ("right", "left")
+        ),
     )
 
 
 def _own_modes(neutral: Singles) -> Singles:
     """(3, n, 3) offsets of the vertices (n, 3): fuller jaw, longer chin, higher brows."""
-    place, points = neutral[: _SKIN[1]].astype(np.float64), neutral[_LANDMARKS].astype(np.float64)
+    place, points = neutral[:_SKIN].astype(np.float64), neutral[_LANDMARKS].astype(np.float64)
 
     def around(some: Doubles, width: float) -> Doubles:
         square = ((place[:, None] - some[None]) ** 2).sum(axis=2).min(axis=1)
         return np.asarray(np.exp(-0.5 * square / width**2))
 
     modes: Singles = np.zeros((3, *neutral.shape), np.float32)
-    skin = modes[:, : _SKIN[1]]
+    skin = modes[:, :_SKIN]
     outward = place[:, :2] - (0.0, points[48:68, 1].mean())
     outward /= np.linalg.norm(outward, axis=1, keepdims=True) + 1.0
     skin[0, :, :2] = _FULLNESS * around(points[2:15], 2.2)[:, None] * outward
@@ -139,14 +121,8 @@ def _visible(raw: _Raw, triangles: Ints) -> tuple[Ints, Bytes]:
     nothing = 255
     part = np.full(len(triangles), nothing, np.uint8)
     last, front = triangles.max(axis=1), raw.neutral[triangles, 2].max(axis=1)
-    for kind, (low, high) in (
-        (Material.SKIN, _SKIN),
-        (Material.MOUTH, _MOUTH),
-        (Material.GUMS, _GUMS),
-        (Material.TEETH, _TEETH),
-        (Material.EYE, _LEFT_EYE),
-        (Material.EYE, _RIGHT_EYE),
-    ):
+    for name, (low, high) in _PARTS.items():
+        kind = Material[name.removeprefix("left_").removeprefix("right_").upper()]
         part[(last >= low) & (last < high)] = kind
         if kind == Material.EYE:  # the back of the balls turns never to the front
             middle = raw.neutral[low:high, 2].mean() - 0.4

@@ -121,34 +121,26 @@ def _filled(taken: Doubles, layout: Doubles) -> Doubles:
 
 
 def _bump(
-    x: Doubles, y: Doubles, at: tuple[float, float], size: tuple[float, float], amount: float
+    x: Doubles, y: Doubles, at_x: float, at_y: float, width: float, height: float, amount: float
 ) -> Doubles:
-    square = ((x - at[0]) / size[0]) ** 2 + ((y - at[1]) / size[1]) ** 2
+    square = ((x - at_x) / width) ** 2 + ((y - at_y) / height) ** 2
     return np.asarray(amount * np.exp(-0.5 * square), np.float64)
 
 
 def _relief(x: Doubles, y: Doubles) -> Doubles:
     """How far the face stands out of its oval, by its front-view place."""
-    side = np.abs(x)
-    heights = [(-2.0, 0.0), (-1.65, 0.5), (-1.2, 1.7), (-0.6, 2.6), (0.0, 2.8), (0.5, 2.55)]
-    heights += [(1.5, 1.75), (2.6, 1.05), (3.6, 0.55), (4.4, 0.25), (5.2, 0.0)]
-    ridge = np.array(heights)
-    widths = np.interp(y, [-1.6, -0.5, 0.5, 2.0, 3.5], [0.95, 0.80, 0.72, 0.66, 0.75])
-    nose = np.interp(y, ridge[:, 0], ridge[:, 1]) * np.exp(-((side / widths) ** 2.4) / 2)
-    relief = nose + _bump(side, y, (1.12, -0.75), (0.38, 0.48), 0.95)
-    relief += _bump(side, y, (0.58, -1.28), (0.20, 0.16), -0.7)  # nostrils
-    relief += _bump(side, y, (3.15, 3.3), (1.35, 0.95), -0.75)
-    relief += _bump(side, y, (1.75, 3.5), (0.6, 0.9), -0.55)
-    relief += _bump(side, y, (3.2, 5.3), (1.9, 0.65), 0.45)
-    relief += _bump(side, y, (4.4, 1.0), (1.5, 1.3), 0.45)
+    side, relief = np.abs(x), _FACTS["relief"]
+    ridge, widths = np.array(relief["nose_ridge"]), np.array(relief["nose_width"])
+    width = np.interp(y, widths[:, 0], widths[:, 1])
+    out = np.interp(y, ridge[:, 0], ridge[:, 1]) * np.exp(-((side / width) ** 2.4) / 2)
+    for bump in relief["upper_face"]:
+        out += _bump(side, y, *bump)
     upper = 0.45 * np.exp(-(((y + 3.62) / 0.36) ** 2)) * np.exp(-((side / 2.0) ** 4))
     lower = 0.50 * np.exp(-(((y + 4.65) / 0.40) ** 2)) * np.exp(-((side / 1.8) ** 4))
-    relief += upper + lower
-    relief += _bump(side, y, (0.0, -5.75), (1.4, 0.35), -0.25)
-    relief += _bump(side, y, (0.0, -7.1), (1.2, 0.75), 0.45)
-    relief += _bump(side, y, (2.7, -4.1), (0.35, 0.35), -0.18)
-    relief += _bump(side, y, (0.0, -2.6), (0.22, 0.5), -0.10)
-    return np.asarray(relief, np.float64)
+    out += upper + lower
+    for bump in relief["lower_face"]:
+        out += _bump(side, y, *bump)
+    return np.asarray(out, np.float64)
 
 
 def lift_surface(flat: Doubles, kinds: Index) -> Doubles:
