@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import check_choice
+from luvli.files import packaged_toml
 from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.read import ImageArray, ImageSource, read_image
@@ -264,7 +265,7 @@ def _hints(rows: Rows, pixel: float = 1.0) -> NDArray[np.bool_]:
 
 def tight_box(row: Floats, edges: Floats | None = None) -> Box:
     """YuNet's (15,) output as a tight landmark box: each edge is linear in `box_features`."""
-    edges = _EDGES if edges is None else edges
+    edges = box_map("yunet") if edges is None else edges
     features, centre, size = box_features(row)
     x0, y0, x1, y1 = np.tile(centre, 2) + size * (edges @ features)
     least = 0.05 * size  # never an empty box, whatever the points
@@ -283,38 +284,9 @@ def box_features(row: Floats) -> tuple[Floats, Floats, float]:
     return np.concatenate([[1.0], row[2:4] / size, points.ravel()]), centre, size
 
 
-# (4, 13): edges x0, y0, x1, y1 from 1, width, height, and x, y of the five points. Fitted
-# by `benchmarks/detection.py --fit --hold-out 120`, mirror-symmetric by construction.
-# fmt: off
-_EDGES: Floats = np.array([
-    [0.7691, -0.8375, -0.2984, -0.0231, -0.2444, 0.0462, 0.3277, -0.2779, 0.1494, 0.2635, 0.0317,
-     0.0682, -0.4871],
-    [1.3296, -0.9825, -0.6692, 0.2658, 0.4667, -0.2658, 0.4667, 0.0, -0.1786, -0.4827, 0.1647,
-     0.4827, 0.1647],
-    [-0.7691, 0.8375, 0.2984, 0.0462, -0.3277, -0.0231, 0.2444, -0.2779, -0.1494, 0.0682, 0.4871,
-     0.2635, -0.0317],
-    [-0.4191, 0.3082, 0.5023, 0.0409, 0.1634, -0.0409, 0.1634, 0.0, -0.2970, -0.2817, 0.2842,
-     0.2817, 0.2842],
-])
-# fmt: on
-
-# The same, fitted by `benchmarks/detection.py --open` to rendered heads and London portraits
-# alone, for models that may not owe anything to research-only labels.
-# fmt: off
-_OPEN_EDGES: Floats = np.array([
-    [-0.3240, -0.1667, 0.1063, -0.2651, -0.3149, 0.0544, 0.4647, -0.2069, 0.1439, 0.3537, -0.2448,
-     0.0599, -0.1285],
-    [2.2446, -1.5338, -1.1508, 0.1399, 0.1799, -0.1399, 0.1799, 0.0000, -0.1926, -0.2863, 0.2447,
-     0.2863, 0.2447],
-    [0.3240, 0.1667, -0.1063, 0.0544, -0.4647, -0.2651, 0.3149, -0.2069, -0.1439, 0.0599, 0.1285,
-     0.3537, 0.2448],
-    [0.9477, -0.2663, -0.3279, 0.7611, -0.1900, -0.7611, -0.1900, 0.0000, 0.1664, -0.7175, 0.3973,
-     0.7175, 0.3973],
-])
-# fmt: on
-
-_BOX_MAPS: dict[DetectorName, Floats] = {"yunet": _EDGES, "yunet-open": _OPEN_EDGES}
-"""of YuNet, fitted to LFPW's labels, which are for research only; the open one to free data"""
+_BOX_MAPS: dict[str, Floats] = {
+    name: np.array(edges) for name, edges in packaged_toml(__package__, "box_maps.toml").items()
+}
 
 
 def box_map(detector: DetectorName) -> Floats:
