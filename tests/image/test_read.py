@@ -12,7 +12,8 @@ from PIL import Image
 
 from luvli.errors import InputError
 from luvli.image import read_image
-from luvli.image.read import MAX_PIXELS, MAX_SIDE, no_warnings
+from luvli.image.array import MAX_PIXELS, MAX_SIDE
+from luvli.image.read import no_warnings
 from luvli.image.source import plain_source
 
 RAMP = np.dstack(

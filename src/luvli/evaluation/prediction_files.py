@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
 from luvli.data.formats import guess_format, read_coco, read_csv, read_json, read_labels
-from luvli.data.formats.common import face, image_name, load_arrays, naming
+from luvli.data.formats.checked import load_arrays, naming
+from luvli.data.formats.common import face, image_name
 from luvli.data.formats.json import POINT_KEYS
 from luvli.data.formats.mediapipe import MESH_SIZES
 from luvli.data.formats.parquet import read_face_table

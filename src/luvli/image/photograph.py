@@ -7,8 +7,9 @@ import os
 import numpy as np
 
 from luvli.image import affine
+from luvli.image.array import from_array
 from luvli.image.crop import Crop
-from luvli.image.read import ImageArray, ImageSource, Opener, Reduced, from_array, read_reduced
+from luvli.image.read import ImageArray, ImageSource, Opener, Reduced, read_reduced
 
 _COARSEST = 8
 """JPEG files can be decoded with one pixel for 8 x 8."""

@@ -11,11 +11,11 @@ from PIL import Image
 
 from luvli.errors import InputError, a_type, brief, check_choice
 from luvli.files import check_plain
+from luvli.image.array import from_array
 from luvli.image.read import (
     ImageArray,
     ImageSource,
     _upright,
-    from_array,
     open_image,
     orientation,
     read_image,

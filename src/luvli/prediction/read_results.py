@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from luvli.data.formats import read_csv, read_pts
-from luvli.data.formats.common import default_markup, load_json
+from luvli.data.formats.checked import load_json
+from luvli.data.formats.common import default_markup
 from luvli.data.formats.json import parse_faces
 from luvli.data.formats.parquet import read_face_table
 from luvli.errors import InputError, brief

@@ -16,7 +16,7 @@ import numpy as np
 
 from luvli.errors import InputError, brief, require
 from luvli.files import PathLike, unreadable
-from luvli.image.read import ImageArray, check_image_size
+from luvli.image.array import ImageArray, check_image_size
 from luvli.prediction.places import is_uri, open_input
 
 CONTAINERS = "mov,mp4,matroska,webm,avi,mpeg,mpegts,mpegvideo,asf,flv,ogg"

@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.files import unreadable
-from luvli.image.read import from_array
+from luvli.image.array import from_array
 from luvli.image.source import AnyImage, plain_source
 from luvli.measures.measure import Measure, Measures
 

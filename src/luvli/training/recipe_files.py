@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from luvli.data.augment import Augmentation
-from luvli.data.formats.common import parse_yaml
+from luvli.data.formats.checked import parse_yaml
 from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import PathLike, read_text
 from luvli.network.config import NetworkConfig

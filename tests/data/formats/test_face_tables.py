@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from luvli.data.formats.common import load_arrays
+from luvli.data.formats.checked import load_arrays
 from luvli.data.formats.label_parquet import label_groups
 from luvli.data.formats.parquet import read_face_table
 from luvli.errors import InputError

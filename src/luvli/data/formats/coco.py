@@ -25,6 +25,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from luvli.arrays import Floats
+from luvli.data.formats.checked import parse_json, read_each
 from luvli.data.formats.common import (
     corner_and_size,
     default_markup,
@@ -32,8 +33,6 @@ from luvli.data.formats.common import (
     face,
     image_name,
     names_or_numbers,
-    parse_json,
-    read_each,
     row_name,
     warn_losses,
     warn_lost,

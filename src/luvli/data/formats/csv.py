@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import image_name, is_predicted, read_each
+from luvli.data.formats.checked import read_each
+from luvli.data.formats.common import image_name, is_predicted
 from luvli.data.formats.json import FaceFields, PredictedFields
 from luvli.data.formats.tables import (
     IMAGE_COLUMNS,

@@ -16,16 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
+from luvli.data.formats.checked import naming, parse_xml, write_xml
 from luvli.data.formats.common import (
     by_image,
     face,
     face_of_parts,
     is_predicted,
     names_or_numbers,
-    naming,
-    parse_xml,
     warn_losses,
-    write_xml,
 )
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError

@@ -17,16 +17,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from luvli.data.formats.checked import parse_xml, read_each, write_xml
 from luvli.data.formats.common import (
     by_image,
     corner_and_size,
     edges_of,
     face,
-    parse_xml,
-    read_each,
     warn_losses,
     warn_lost,
-    write_xml,
 )
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError

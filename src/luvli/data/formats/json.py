@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from luvli.data.formats.common import face, image_name, load_json, naming, read_each
+from luvli.data.formats.checked import load_json, naming, read_each
+from luvli.data.formats.common import face, image_name
 from luvli.data.formats.pts import decode_pts
 from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import BoxKind, FaceRecord, Visibility

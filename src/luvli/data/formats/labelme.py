@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, FiniteFloat
 
+from luvli.data.formats.checked import parse_json, read_each
 from luvli.data.formats.common import (
     face_of_parts,
     image_name,
     names_or_numbers,
-    parse_json,
-    read_each,
     warn_losses,
 )
 from luvli.data.record import FaceRecord, Visibility

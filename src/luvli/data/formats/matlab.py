@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import expecting, face
+from luvli.data.formats.checked import expecting
+from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
 from luvli.files import PathLike, check_plain

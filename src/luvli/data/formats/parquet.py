@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from luvli.data.formats.common import check_unpacked, expecting
+from luvli.data.formats.checked import check_unpacked, expecting
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
 

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from luvli.data.formats.checked import parse_json, read_each
 from luvli.data.formats.common import (
     corner_and_size,
     edges_of,
     face,
-    parse_json,
-    read_each,
     row_name,
     warn_losses,
 )

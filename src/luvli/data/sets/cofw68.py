@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.data.cache import unpacked_folder
-from luvli.data.formats.common import expecting, face
+from luvli.data.formats.checked import expecting
+from luvli.data.formats.common import face
 from luvli.data.formats.matlab import read_matlab, read_matlab_floats
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import Reading

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from luvli.arrays import Floats
 from luvli.data.formats import read_labels
-from luvli.data.formats.common import expecting, naming, parse_yaml
+from luvli.data.formats.checked import expecting, naming, parse_yaml
 from luvli.data.formats.tables import numbered_columns
 from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets.definition import Reading

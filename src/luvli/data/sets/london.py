@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import face, load_json
+from luvli.data.formats.checked import load_json
+from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Reading
 from luvli.data.sets.other_points import as_ibug68

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from luvli.data.formats.common import load_arrays
+from luvli.data.formats.checked import load_arrays
 from luvli.errors import InputError, brief
 from luvli.files import PathLike, packaged_toml, read_text
 from luvli.synthetic.arrays import Bytes, Doubles, Ints, Singles
