@@ -76,20 +76,6 @@ def test_energy_score_by_simulation(kind):
         assert found[0, 0] == pytest.approx(wanted, rel=5e-3)
 
 
-def test_the_true_spread_scores_best():
-    """Proper: neither a surer nor a more careful prediction scores better in the mean."""
-    rng = np.random.default_rng(1)
-    truth = family("laplace").from_covariance(np.zeros(2), SIGMA).sample(40_000, rng)[:, None]
-
-    def score(factor, measure):
-        spread = np.broadcast_to(SIGMA * factor, (len(truth), 1, 2, 2))
-        return measure(Residuals(truth, spread)).mean()
-
-    for measure in (energy_score, crps):
-        best = score(1.0, measure)
-        assert best < score(0.6, measure) and best < score(1.6, measure)
-
-
 def test_width_at_equal_coverage_does_not_reward_overconfidence():
     rng = np.random.default_rng(2)
     radius = stats.gamma(2, scale=1 / np.sqrt(3)).rvs((500, 4), random_state=rng)

@@ -185,20 +185,6 @@ def test_a_folder_of_ones_own_as_the_labels(tmp_path, few, kind):
     assert error(read_faces(mine, data=("folder", folder))) == pytest.approx(expected(few))
 
 
-def test_several_faces_of_one_image_in_a_data_set(tmp_path):
-    """WFLW has them; predictions know images alone."""
-    rng = np.random.default_rng(3)
-    images = [f"0/image{i // 2:05d}.jpg" for i in range(12)]
-    truth = rng.uniform(0, 60, (12, 98, 2)) + rng.uniform(100, 900, (12, 1, 2))
-    mine = listed(tmp_path / "p.json", truth[ORDER] + [2, 0], [images[i] for i in ORDER])
-    rows = [" ".join(map(repr, p.ravel().tolist())) for p in truth]
-    text = "".join(f"{row} {image}\n" for row, image in zip(rows, images, strict=True))
-    (tmp_path / "wflw").mkdir()
-    (tmp_path / "wflw/list_98pt_test.txt").write_text(text)
-    result = read_faces(mine, data=("wflw", tmp_path / "wflw"))
-    np.testing.assert_allclose(result.points, truth + np.array([2, 0]))
-
-
 # --- `luvli predict --format X`, then `luvli score` --------------------------------------
 
 

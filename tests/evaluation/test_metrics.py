@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from scored_files import changed
 
-from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, registry, uncertainty
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.labelled_parquet import read_report_faces, write_predictions
 from luvli.evaluation.metrics import Evaluation, compute_metrics
 from luvli.evaluation.report import report_sections, value_table
-from luvli.faces import FaceLandmarks, Faces
 
 
 def test_numbers_are_those_of_the_single_functions(faces):
@@ -180,29 +178,3 @@ def test_parquet_keeps_everything(tmp_path, faces):
     write_predictions(tmp_path / "p.parquet", bare)
     back = read_report_faces(tmp_path / "p.parquet")
     assert back.covariance is None and np.array_equal(back.points, bare.points)
-
-
-def test_records_and_predictions_become_arrays(make_faces):
-    faces = make_faces(3)
-    records = [
-        FaceRecord(
-            points=faces.labels[i], visibility=faces.label_visibility[i], face_id=f"r{i}",
-            attributes={"subsets": ["even"] if i % 2 == 0 else [], "box_size": 10.0 + i},
-        )
-        for i in range(3)
-    ]  # fmt: skip
-    predictions = [
-        FaceLandmarks(
-            points=faces.points[i], covariance=faces.covariance[i],
-            visibility=faces.visibility[i], box=[0, 0, 1, 1],
-        )
-        for i in range(2)
-    ] + [FaceLandmarks.empty("ibug68")]  # fmt: skip
-    result = LabelledFaces.from_records(records, Faces.stack(predictions), method="m")
-    assert result.names == ("r0", "r1", "r2") and result.failed.tolist() == [False, False, True]
-    assert result.subsets["even"].tolist() == [True, False, True]
-    assert result.lengths["box_size"].tolist() == [10, 11, 12]
-    assert np.array_equal(result.labels, faces.labels, equal_nan=True)
-    assert np.isnan(result.visibility[2]).all()
-    with pytest.raises(InputError, match="one prediction for each face"):
-        LabelledFaces.from_records(records, Faces.stack(predictions[:2]))

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 from scored_files import error, expected, listed, mmpose_annotations
 
-from luvli.data.formats import write_csv, write_json, write_pts
+from luvli.data.formats import write_json, write_pts
 from luvli.data.formats.mediapipe import MESH_TO_IBUG68
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
@@ -143,21 +143,6 @@ def test_csv_of_predictions(tmp_path, faces, truth_json, style, first):
     same(read_faces(tmp_path / "p.csv", truth_json), faces)
 
 
-def test_our_own_csv_carries_covariance_and_visibility(tmp_path, faces, truth_json):
-    predictions = [
-        FaceRecord(
-            points=faces.points[i], visibility=np.ones(68), face_id=faces.names[i],
-            covariance=faces.covariance[i], visibility_probability=faces.visibility[i],
-        )
-        for i in range(len(faces))
-    ]  # fmt: skip
-    write_csv(tmp_path / "p.csv", predictions)
-    result = read_faces(tmp_path / "p.csv", truth_json)
-    same(result, faces)
-    assert result.covariance == pytest.approx(faces.covariance)
-    assert np.array_equal(result.visibility, faces.visibility)
-
-
 def test_parquet_alone_and_against_other_truth(tmp_path, faces, truth_json):
     write_predictions(tmp_path / "p.parquet", faces)
     alone = read_faces(tmp_path / "p.parquet", method="again", likelihood="gauss")
@@ -167,20 +152,6 @@ def test_parquet_alone_and_against_other_truth(tmp_path, faces, truth_json):
     same(result, faces)
     assert np.array_equal(result.paper_pixel, faces.paper_pixel)
     same(read_faces(truth_json, tmp_path / "p.parquet"), read_faces(truth_json, truth_json))
-
-
-@pytest.mark.parametrize("column", ["points", "source_points", "covariance", "source_visibility"])
-def test_rows_of_a_report_that_do_not_fit_together_are_one_sentence(tmp_path, faces, column):
-    write_predictions(tmp_path / "p.parquet", faces)
-    table = pyarrow.parquet.read_table(tmp_path / "p.parquet")
-    rows = table[column].to_pylist()
-    rows[1], rows[2] = rows[1][:-4], rows[2] + rows[1][-4:]  # as many values as before
-    index = table.column_names.index(column)
-    kind = table.schema.field(column).type
-    damaged = table.set_column(index, column, pyarrow.array(rows, kind))
-    pyarrow.parquet.write_table(damaged, tmp_path / "p.parquet")
-    with pytest.raises(InputError, match=r"p\.parquet"):
-        read_faces(tmp_path / "p.parquet")
 
 
 def test_what_a_model_calls_hidden_has_no_place_in_pts(tmp_path, few):
@@ -198,55 +169,51 @@ def test_what_a_model_calls_hidden_has_no_place_in_pts(tmp_path, few):
 # --- public projects ---------------------------------------------------------------------
 
 
-def spiga(path: Path, points, order=range(12)) -> Path:
-    faces = [
-        {"imgpath": NAMES[i], "bbox": [1.0, 2.0, 30.0, 40.0], "headpose": [0.0] * 6,
-         "ids": [101, 102, 103], "landmarks": points[i].tolist(), "visible": [1.0] * 68}
-        for i in order
-    ]  # fmt: skip
-    path.write_text(json.dumps(faces))
-    return path
+def joined(values, separator: str = ",") -> str:
+    return separator.join(map(repr, np.ravel(values).tolist()))
 
 
-def hrnet_csv(path: Path, points) -> Path:
-    lines = ["image_name,scale,center_w,center_h," + ",".join(
-        f"original_{j}_{axis}" for j in range(68) for axis in "xy")]  # fmt: skip
-    lines += [f"{NAMES[i]},0.5,200.0,210.0," + ",".join(map(repr, (p + 1).ravel().tolist()))
-              for i, p in enumerate(points)]  # fmt: skip  # the numbers of 300-W's .pts files
-    path.write_text("\n".join(lines) + "\n")
-    return path
+def of_json(face):
+    """A list of what `face` says of a name and points."""
+
+    def write(path: Path, points, order=range(12)) -> Path:
+        path.write_text(json.dumps([face(NAMES[i], points[i]) for i in order]))
+        return path
+
+    return write
 
 
-def star_tsv(path: Path, points, header: bool = True) -> Path:
-    lines = ["image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h\ttags"]
-    for i, p in enumerate(points):
-        joined = ",".join(map(repr, p.ravel().tolist()))
-        five = ",".join(["1.0"] * 10)
-        lines.append(f".\\rawImages\\{Path(NAMES[i]).name}\t{five}\t{joined}\t0.5\t200.0\t210.0\t"
-                     "0,1,0,0,0,0")  # fmt: skip
-    path.write_text("\n".join(lines[0 if header else 1 :]) + "\n")
-    return path
+def of_lines(head: str, line, end: str = ""):
+    """A text of the line of each name and points."""
+
+    def write(path: Path, points) -> Path:
+        lines = [line(name, face) for name, face in zip(NAMES, points, strict=True)]
+        path.write_text("\n".join([*filter(None, [head]), *lines, end]))
+        return path
+
+    return write
 
 
-def published_list(path: Path, points) -> Path:
+def star_line(name: str, points) -> str:
+    place = f".\\rawImages\\{Path(name).name}\t{','.join(['1.0'] * 10)}"
+    return f"{place}\t{joined(points)}\t0.5\t200.0\t210.0\t0,1,0,0,0,0"
+
+
+def dlib_image(name: str, points) -> str:
+    parts = [
+        f"<part name='{j:02d}' x='{x!r}' y='{y!r}'/>" for j, (x, y) in enumerate(points.tolist())
+    ]
+    box = f"<box top='10' left='20' width='90' height='95'>{''.join(parts)}</box>"
+    return f"<image file='{name}'>{box}</image>"
+
+
+def published_face(name: str, points) -> dict:
     """The lists of the paper's code: the numbers of .pts files, here one landmark covered."""
-    faces = []
-    for i, p in enumerate(points):
-        raw = p + 1
-        raw[3] *= -1
-        faces.append(
-            {"objpos_det": [182.4, 273.3], "dataset": "300W_indoor", "scale_provided_det": 1.08,
-             "width_height_det": [204.5, 216.5], "pts": raw.tolist(), "isValidation": True,
-             "img_paths": f"./bigdata1/{NAMES[i]}", "pts_paths": f"./bigdata1/{i}.pts"}
-        )  # fmt: skip
-    path.write_text(json.dumps(faces))
-    return path
-
-
-def wflw_list(path: Path, points) -> Path:
-    rows = [" ".join(map(repr, p.ravel().tolist())) for p in points]
-    path.write_text("".join(f"{row} {NAMES[i]}\n" for i, row in enumerate(rows)))
-    return path
+    raw = points + 1
+    raw[3] *= -1
+    return {"objpos_det": [182.4, 273.3], "dataset": "300W_indoor", "scale_provided_det": 1.08,
+            "width_height_det": [204.5, 216.5], "pts": raw.tolist(), "isValidation": True,
+            "img_paths": f"./bigdata1/{name}", "pts_paths": f"./bigdata1/{name}.pts"}  # fmt: skip
 
 
 def mapping(path: Path, points) -> Path:
@@ -254,32 +221,31 @@ def mapping(path: Path, points) -> Path:
     return path
 
 
-def dlib_xml(path: Path, points) -> Path:
-    faces = "".join(
-        f"<image file='{NAMES[i]}'><box top='10' left='20' width='90' height='95'>"
-        + "".join(f"<part name='{j:02d}' x='{x!r}' y='{y!r}'/>"
-                  for j, (x, y) in enumerate(p.tolist()))
-        + "</box></image>"
-        for i, p in enumerate(points)
-    )  # fmt: skip
-    head = "<?xml version='1.0' encoding='ISO-8859-1'?><?xml-stylesheet type='text/xsl'?>"
-    path.write_text(f"{head}<dataset><name>x</name><images>{faces}</images></dataset>")
-    return path
-
-
 def pts_folder(path: Path, points) -> Path:
     for i, p in enumerate(points):  # without header and braces, counted from 1
         file = path / f"{Path(NAMES[i]).stem}.pts"
         file.parent.mkdir(exist_ok=True)
-        file.write_text("\n".join(f"{x + 1!r} {y + 1!r}" for x, y in p.tolist()))
+        file.write_text("\n".join(joined(place + 1, " ") for place in p))
     return path
 
 
+spiga = of_json(lambda name, points: {
+    "imgpath": name, "bbox": [1.0, 2.0, 30.0, 40.0], "headpose": [0.0] * 6, "ids": [101, 102],
+    "landmarks": points.tolist(), "visible": [1.0] * 68,
+})  # fmt: skip
+AXES = ",".join(f"original_{j}_{axis}" for j in range(68) for axis in "xy")
+STAR = "image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h\ttags"
+DLIB = (
+    "<?xml version='1.0' encoding='ISO-8859-1'?><?xml-stylesheet type='text/xsl'?><dataset><images>"
+)
 LAYOUTS = {
-    "spiga.json": spiga, "hrnet.csv": hrnet_csv, "star.tsv": star_tsv,
-    "list_98pt_test.txt": wflw_list, "mapping.json": mapping, "dlib.xml": dlib_xml,
-    "pts": pts_folder, "plain.tsv": lambda path, points: star_tsv(path, points, header=False),
-    "published.json": published_list,
+    "spiga.json": spiga, "mapping.json": mapping, "pts": pts_folder,
+    "hrnet.csv": of_lines(f"image_name,scale,center_w,center_h,{AXES}", lambda name, points:
+                          f"{name},0.5,200.0,210.0,{joined(points + 1)}"),  # as in .pts files
+    "star.tsv": of_lines(STAR, star_line), "plain.tsv": of_lines("", star_line),
+    "list_98pt_test.txt": of_lines("", lambda name, points: f"{joined(points, ' ')} {name}"),
+    "dlib.xml": of_lines(DLIB, dlib_image, "</images></dataset>"),
+    "published.json": of_json(published_face),
 }  # fmt: skip
 
 
