@@ -14,7 +14,7 @@ face is turned upright and measured in its own inter-ocular distance.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +22,6 @@ from luvli.arrays import Floats
 from luvli.errors import InputError, require
 from luvli.evaluation.accuracy import known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.plot_style import (
-    BLUE,
-    ORANGE,
-    draw_edges,
-    draw_ellipses,
-    face_axis,
-    new_figure,
-)
 from luvli.evaluation.table import Table, number
 from luvli.evaluation.uncertainty import face_affines, mean_ellipses
 from luvli.files import PathLike, read_text
@@ -38,9 +30,6 @@ from luvli.likelihood import Gauss
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood.ellipses import Ellipses
 from luvli.markup import get_markup
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 OUTLIER = 0.2
 """inter-ocular distances from the median of a face's annotators: a slip, not a disagreement"""
@@ -201,24 +190,3 @@ def human_table(compared: HumanComparison) -> Table:
              "model elongation", "angle", "KL"]  # fmt: skip
     units = ["", "", "%", "%", "", "", "", "degrees", "nats"]
     return Table("People and model", heads, rows, units, notes)
-
-
-def plot_human(compared: HumanComparison, sigma: float = 2.0) -> Figure:
-    """Human ellipses (orange) and the model's mean ellipses (blue) on the mean face."""
-    people, points = compared.annotators, compared.points
-    places = points[people.landmarks]
-    sides = (
-        (people.covariance, ORANGE, f"{people.people} people"),
-        (compared.model, BLUE, f"the model, mean of {compared.faces:,} faces"),
-    )
-    with new_figure(size=(6.4, 6.2)) as (figure, (axis,)):
-        draw_edges(axis, points, get_markup(compared.markup).edges)
-        axis.scatter(*places.T, s=6, color="black", zorder=3)
-        shown = [points]
-        for covariance, shade, label in sides:
-            shown.append(draw_ellipses(axis, places, covariance, sigma, shade, 1.8))
-            axis.plot([], [], color=shade, label=label)
-        face_axis(axis, np.concatenate(shown))
-        axis.legend(loc="lower center", bbox_to_anchor=(0.5, -0.08), ncols=2)
-        axis.set_title(f"where people put landmarks, and where the model expects them ({sigma:g}σ)")
-    return figure

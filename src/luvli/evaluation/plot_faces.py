@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from luvli.arrays import Floats
 from luvli.data.record import FaceRecord
 from luvli.drawing.faces import draw_tile
 from luvli.drawing.sheet import contact_sheet
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import NotMeasured, known_mean, with_failures
+from luvli.evaluation.annotators import comparison
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.plot_style import (
     BLUE,
@@ -24,17 +27,16 @@ from luvli.evaluation.plot_style import (
     SKY,
     PlotOptions,
     colour,
-    draw_edges,
-    draw_ellipses,
-    face_axis,
     new_figure,
 )
 from luvli.evaluation.uncertainty import mean_ellipses, normalized_faces
 from luvli.files import is_there
 from luvli.image.read import ImageArray, read_image
+from luvli.likelihood.ellipses import Ellipses
 from luvli.markup import Markup
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -112,11 +114,10 @@ def plot_landmarks(faces: LabelledFaces, options: PlotOptions) -> Figure:
     if not faces.visible.any():
         raise NotMeasured(f"{faces.method} has no visible label.")
     with new_figure(size=(5.4, 4.8)) as (figure, (axis,)):
-        draw_edges(axis, drawn, edges)
         dots = axis.scatter(*drawn.T, c=known_mean(errors, axis=0), s=70, cmap="viridis",
                             edgecolor="black", linewidth=0.4, vmin=0, zorder=2)  # fmt: skip
         figure.colorbar(dots, ax=axis, label=f"mean {ERRORS}", shrink=0.85)
-        face_axis(axis, drawn)
+        _face_axis(axis, drawn, drawn, edges)
     return figure
 
 
@@ -125,11 +126,8 @@ def plot_mean_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figure:
     points, covariance, count = mean_ellipses(
         faces.points, faces.needed("covariance"), _markup(faces).name
     )
-    with new_figure(size=(5.2, 5.2)) as (figure, (axis,)):
-        face_axis(axis, draw_ellipses(axis, points, covariance, 2.0, BLUE, 1.2))
-        axis.scatter(*points.T, s=6, color="black", zorder=3)
-        axis.set_title(f"mean of {count:,} faces; ellipses at 2 sigma")
-    return figure
+    title = f"mean of {count:,} faces; ellipses at 2 sigma"
+    return _ellipse_figure([Layer(points, covariance)], title, dots=points)
 
 
 def plot_individual_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figure:
@@ -139,16 +137,79 @@ def plot_individual_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figu
     points, spread = normalized_faces(*predicted)
     mean, covariance, count = mean_ellipses(*predicted)
     outer = [j for part in ("jaw", "brows") for j in chosen.groups.get(part, ())]
-    single = spaced(len(points))
-    with new_figure(size=(5.2, 5.2)) as (figure, (axis,)):
-        shown = [
-            draw_ellipses(axis, points[i, outer], spread[i, outer], 2.0, colour(1 + n % 5), 0.8)
-            for n, i in enumerate(single)
-        ]
-        shown.append(draw_ellipses(axis, mean[outer], covariance[outer], 2.0, BLUE, 2.2))
-        face_axis(axis, np.concatenate(shown))
-        axis.set_title(f"{len(single)} single faces over the mean of {count:,} (blue)")
+    layers = [
+        Layer(points[i, outer], spread[i, outer], colour(1 + n % 5), 0.8)
+        for n, i in enumerate(spaced(len(points)))
+    ]
+    title = f"{len(layers)} single faces over the mean of {count:,} (blue)"
+    return _ellipse_figure([*layers, Layer(mean[outer], covariance[outer], width=2.2)], title)
+
+
+def plot_human(faces: LabelledFaces, options: PlotOptions) -> Figure:
+    """Human ellipses (orange) and the model's mean ellipses (blue) on the mean face."""
+    compared = comparison(faces, options.annotators)
+    people, points = compared.annotators, compared.points
+    places, words = points[people.landmarks], f"the model, mean of {compared.faces:,} faces"
+    layers = [
+        Layer(places, people.covariance, ORANGE, 1.8, f"{people.people} people"),
+        Layer(places, compared.model, BLUE, 1.8, words),
+    ]
+    title = "where people put landmarks, and where the model expects them (2σ)"
+    return _ellipse_figure(layers, title, places, points, _markup(faces).edges)
+
+
+class Layer(NamedTuple):
+    """Landmarks (k, 2) with covariances (k, 2, 2), and how their ellipses are drawn."""
+
+    points: Floats
+    covariance: Floats
+    shade: str = BLUE
+    width: float = 1.2
+    label: str = ""
+
+
+def _ellipse_figure(
+    layers: Sequence[Layer], title: str, dots: Floats | None = None, outline: Floats | None = None,
+    edges: Sequence[tuple[int, int]] = (),
+) -> Figure:  # fmt: skip
+    """Ellipses at 2 standard deviations, over the `edges` between the points `outline`."""
+    from matplotlib.collections import EllipseCollection
+
+    corners = [] if outline is None else [outline]
+    with new_figure(size=(5.8, 5.8)) as (figure, (axis,)):
+        for points, covariance, shade, width, label in layers:
+            centres, half_axes, angle = Ellipses.of(points, covariance, np.full(len(points), 2.0))
+            ellipses = EllipseCollection(
+                2 * half_axes[:, 0], 2 * half_axes[:, 1], angle, units="xy", offsets=centres,
+                offset_transform=axis.transData, facecolors="none", edgecolors=shade,
+                linewidths=width,
+            )  # fmt: skip
+            axis.add_collection(ellipses)
+            reach = 2 * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+            corners += [points - reach, points + reach]
+            axis.plot([], [], color=shade, label=label)
+        if dots is not None:
+            axis.scatter(*dots.T, s=6, color="black", zorder=3)
+        _face_axis(axis, np.concatenate(corners), outline, edges)
+        if layers[-1].label:
+            axis.legend(loc="lower center", bbox_to_anchor=(0.5, -0.08), ncols=2)
+        axis.set_title(title)
     return figure
+
+
+def _face_axis(
+    axis: Axes, inside: Floats, outline: Floats | None, edges: Sequence[tuple[int, int]]
+) -> None:
+    """The outline of a face in grey, no axis, and these points (m, 2) inside; y points down."""
+    if outline is not None:
+        for a, b in edges:
+            axis.plot(*outline[[a, b]].T, color="#bbbbbb", linewidth=1, zorder=1)
+    axis.axis("off")
+    if len(inside):
+        low, high = inside.min(axis=0), inside.max(axis=0)
+        pad = 0.08 * (high - low).max()
+        limits = {"xlim": (low[0] - pad, high[0] + pad), "ylim": (high[1] + pad, low[1] - pad)}
+        axis.set(aspect="equal", **limits)
 
 
 def _markup(faces: LabelledFaces) -> Markup:

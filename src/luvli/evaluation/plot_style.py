@@ -1,4 +1,4 @@
-"""The one style of all figures, and what several of them draw: ellipses and outlines of faces.
+"""The one style of all figures.
 
 Colours that colour-blind readers can tell apart; no global state: nothing here needs a display.
 """
@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from luvli.arrays import Floats
 from luvli.errors import require
-from luvli.likelihood.ellipses import Ellipses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,39 +75,3 @@ def corner_text(axis: Axes, text: str, x: float = 0.97, y: float = 0.95) -> None
     """Words in a corner of an axis (shares of its sides), on white."""
     side = "right" if x > 0.5 else "left"
     axis.text(x, y, text, transform=axis.transAxes, va="top", ha=side, bbox=PAPER)
-
-
-def draw_ellipses(
-    axis: Axes, points: Floats, covariance: Floats, sigma: float, colour: str, width: float,
-    alpha: ArrayLike | None = None,
-) -> Floats:  # fmt: skip
-    """Ellipses of Mahalanobis distance `sigma`; returns corners (2k, 2) of boxes around them."""
-    from matplotlib.collections import EllipseCollection
-
-    centres, half_axes, angle = Ellipses.of(points, covariance, np.full(len(points), sigma))
-    outlines = EllipseCollection(
-        2 * half_axes[:, 0], 2 * half_axes[:, 1], angle, units="xy", offsets=centres,
-        offset_transform=axis.transData, facecolors="none", edgecolors=colour, linewidths=width,
-        alpha=alpha,
-    )  # fmt: skip
-    axis.add_collection(outlines)
-    reach = sigma * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
-    return np.concatenate([points - reach, points + reach])
-
-
-def draw_edges(axis: Axes, points: Floats, edges: Any) -> None:
-    """The outline of a face, in grey."""
-    for a, b in edges:
-        axis.plot(*points[[a, b]].T, color="#bbbbbb", linewidth=1, zorder=1)
-
-
-def face_axis(axis: Axes, points: Floats) -> None:
-    """No axis, only what is drawn, with these points (m, 2) inside; y points down."""
-    if not len(points):
-        axis.axis("off")
-        return
-    low, high = points.min(axis=0), points.max(axis=0)
-    pad = 0.08 * (high - low).max()
-    limits = {"xlim": (low[0] - pad, high[0] + pad), "ylim": (high[1] + pad, low[1] - pad)}
-    axis.set(aspect="equal", **limits)
-    axis.axis("off")

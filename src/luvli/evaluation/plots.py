@@ -14,7 +14,7 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
-from luvli.evaluation import accuracy, annotators, plot_faces, selective, uncertainty
+from luvli.evaluation import accuracy, plot_faces, selective, uncertainty
 from luvli.evaluation.accuracy import Curve, NotMeasured
 from luvli.evaluation.face_metrics import face_spread
 from luvli.evaluation.labelled_faces import LabelledFaces
@@ -229,10 +229,6 @@ def _whitened(faces: LabelledFaces, options: PlotOptions) -> Figure:
     return figure
 
 
-def _human(faces: LabelledFaces, options: PlotOptions) -> Figure:
-    return annotators.plot_human(annotators.comparison(faces, options.annotators))
-
-
 def _overview(*_: Any) -> Figure:
     return plot_faces.plot_overview()
 
@@ -263,7 +259,8 @@ PLOTS: dict[str, Plot] = {
         "Ellipses of single faces over the mean", plot_faces.plot_individual_ellipses, (9,)
     ),
     "human": Plot(
-        "Where people put landmarks, and where the model expects them: needs --annotators", _human
+        "Where people put landmarks, and where the model expects them: needs --annotators",
+        plot_faces.plot_human,
     ),
     "faces": Plot("Predictions drawn on images", plot_faces.plot_faces, (1, 10)),
     "overview": Plot("The method: needs no predictions", _overview, (2,)),
