@@ -18,7 +18,7 @@ from luvli.calibration.fit_failure_model import (
 )
 from luvli.calibration.measure import face_errors
 from luvli.errors import InputError
-from luvli.evaluation.selective import confidence_metrics
+from luvli.evaluation.selective import auroc, calibration_error
 from luvli.trust.failure_model import AdditiveModel, FailureModel
 from luvli.trust.features import FAILURE, SCORE
 
@@ -55,10 +55,10 @@ def test_weights_and_hinges_count_in_the_odds(rng) -> None:
 def test_confidence_finds_failures_and_means_what_it_says(model: FailureModel) -> None:
     new = measured_faces(300, seed=5)
     confidence, expected = model(new.faces)
-    metrics = confidence_metrics(confidence, face_errors(new), 5.0, expected)
-    assert metrics["auroc"] > 0.97
-    assert metrics["calibration_error"] < 0.05
-    assert metrics["expected_error"] == pytest.approx(metrics["error"], rel=0.1)
+    error = face_errors(new)
+    assert auroc(1 - confidence, error >= 5) > 0.97
+    assert calibration_error(confidence, error < 5, 15) < 0.05
+    assert expected.mean() == pytest.approx(error.mean(), rel=0.1)
     order = np.argsort(expected)
     below = expected[order] < model.max_error  # beyond it all are the same
     assert below.sum() > 500

@@ -19,7 +19,8 @@ from luvli.calibration.fit_measures import (
 from luvli.calibration.guarantees import MIN_FACES, faces_needed
 from luvli.calibration.measure import face_errors, is_plain
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.selective import auroc, confidence_metrics
+from luvli.evaluation.registry import BINS
+from luvli.evaluation.selective import auroc, calibration_error, gain_share
 from luvli.evaluation.table import Table
 from luvli.face_measures import with_measures
 from luvli.faces import Faces
@@ -75,9 +76,9 @@ def confidence_table(faces: LabelledFaces, confidence: Floats, success: float) -
             continue
         ordered = ["", "", ""]
         if np.isfinite(error[index]).any():  # there are faces
-            metrics = confidence_metrics(values, error[index], success)
-            ordered = [f"{metrics['auroc']:.3f}", f"{metrics['calibration_error']:.3f}",
-                       f"{metrics['gain_share']:.0%}"]  # fmt: skip
+            gain = gain_share(error[index], 1 - values)
+            wrong = calibration_error(values, ~failed, BINS)
+            ordered = [f"{auroc(1 - values, failed):.3f}", f"{wrong:.3f}", f"{gain:.0%}"]
         shares = (values > 0.5, values > 0.1, failed & (values > 0.5))
         high = (f"{share.mean():.0%}" for share in shares)
         rows.append([name, f"{len(index):,}", f"{failed.mean():.1%}", *ordered, *high])

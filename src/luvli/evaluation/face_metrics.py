@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -120,14 +122,17 @@ def aurc(faces: LabelledFaces, best: bool = False) -> float:
     return selective.risk_coverage(cost, cost if best else spread).value
 
 
-def confidence(faces: LabelledFaces, key: str) -> float:
-    """One of `selective.confidence_metrics`; NaN where the predictions do not have it."""
-    p, expected = faces.faces.confidence, faces.faces.expected_error
-    if np.isnan(p).all():
-        raise NotMeasured(f"{faces.method} has no confidence.")
-    known = None if np.isnan(expected).all() else expected
-    measured = selective.confidence_metrics(p, faces.nme("box"), expected=known)
-    return measured.get(key, float("nan"))
+def beside_errors(
+    faces: LabelledFaces, name: str, function: Callable[[Floats, Floats], float]
+) -> float:
+    """A function of a prediction about each face, `confidence` or `expected_error`, and of its
+    error in percent of the box, over the faces that have both."""
+    values: Floats = getattr(faces.faces, name)
+    errors = faces.nme("box")
+    known = ~np.isnan(values) & ~np.isnan(errors)
+    if not known.any():
+        raise NotMeasured(f"{faces.method} has no {name}.")
+    return function(values[known], errors[known])
 
 
 def is_called_visible(probability: ArrayLike, published: bool = False) -> Bools:

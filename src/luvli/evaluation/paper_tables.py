@@ -210,14 +210,11 @@ def table_protocol(table: PublishedTable, dataset: str) -> str | None:
 
 def paper_faces(dataset: str, subset: str) -> int | None:
     """How many faces the paper tests on, where the data set's description says."""
-    expected = get_set(dataset).expected
-    protocols = ("", "split2/", "split1/") if subset == "test" else ("", "split1/", "split2/")
-    for part in (f"{protocol}{split}" for protocol in protocols for split in ("test", "frontal")):
-        whole = subset in ("all", "full", "test") or (dataset == "menpo" and part == subset)
-        size = expected.get(f"{part}/{subset}") or (expected.get(part) if whole else None)
-        if size is not None:
-            return size
-    return None
+    part = "frontal" if dataset == "menpo" else "test"
+    if dataset == "w300":
+        part = f"split{2 if subset in ('test', 'indoor', 'outdoor') else 1}/test"
+    whole = subset in ("all", "full", "test", part)
+    return get_set(dataset).expected.get(part if whole else f"{part}/{subset}")
 
 
 def read_reports(places: Sequence[PathLike]) -> list[Evaluation]:

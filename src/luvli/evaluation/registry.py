@@ -38,6 +38,8 @@ CUTOFFS = (7, 8, 10)
 """percent: NME box, 300-W inter-ocular, WFLW"""
 PER_BIN = (734, 36)
 """landmarks in one bin of Figure 4 of the paper, and of the remark below it"""
+SUCCESS, BINS = 5.0, 15
+"""percent of the box below which an alignment succeeded; ranges of confidence that are compared"""
 SECTIONS = ("Accuracy", "Uncertainty", "Trust", "Visibility")
 
 
@@ -71,6 +73,13 @@ _TRUST: dict[str, Any] = {"section": "Trust", "digits": 3}
 _VISIBILITY: dict[str, Any] = {"section": "Visibility", "digits": 4}
 _CLASS: dict[str, Any] = {"section": "Visibility", "by": "visibility class", "digits": 3}
 _BY = {by.split()[0]: by for by in GROUPINGS}
+
+
+def _beside(
+    name: str, function: Callable[[Floats, Floats], float]
+) -> Callable[[LabelledFaces], float]:
+    """Of a function of the faces' `confidence` or `expected_error` and their errors."""
+    return lambda faces: measure.beside_errors(faces, name, function)
 
 
 def _accuracy(d: str) -> list[Metric]:
@@ -148,15 +157,16 @@ _LINES: tuple[Metric, ...] = (
             lambda f: {f"{c} %": selective.failure_auroc(f.nme(), measure.face_spread(f), c)
                        for c in CUTOFFS}, by="error above", **_TRUST),
     _higher("confidence_auroc", "AUROC of the confidence", "",
-            partial(measure.confidence, key="auroc"), **_TRUST),
+            _beside("confidence", lambda p, e: selective.auroc(1 - p, e >= SUCCESS)), **_TRUST),
     _lower("confidence_calibration_error", "calibration error of the confidence", "",
-           partial(measure.confidence, key="calibration_error"), **_TRUST),
+           _beside("confidence",
+                   lambda p, e: selective.calibration_error(p, e < SUCCESS, BINS)), **_TRUST),
     _higher("confidence_gain_share", "gain in risk-coverage by confidence (1: the true order)", "",
-            partial(measure.confidence, key="gain_share"), **_TRUST),
+            _beside("confidence", lambda p, e: selective.gain_share(e, 1 - p)), **_TRUST),
     Metric("expected_error", "mean expected error", "% of the box",
-           partial(measure.confidence, key="expected_error"), **_TRUST),
+           _beside("expected_error", lambda x, e: float(x[np.isfinite(e)].mean())), **_TRUST),
     _higher("expected_error_gain_share", "gain in risk-coverage by expected error", "",
-            partial(measure.confidence, key="gain_share_expected_error"), **_TRUST),
+            _beside("expected_error", lambda x, e: selective.gain_share(e, x)), **_TRUST),
     _higher("visibility_accuracy", "accuracy of v̂ at 0.5", "",
             measure.right_of_both_kinds, **_VISIBILITY),
     _higher("visibility_auroc", "area under ROC of v̂", "",

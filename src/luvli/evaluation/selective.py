@@ -14,8 +14,6 @@ from luvli.arrays import Floats
 from luvli.errors import InputError, require
 from luvli.evaluation.accuracy import Curve, known_mean, with_failures
 
-CONFIDENCE_BINS = 15
-
 
 def brier(probability: ArrayLike, outcome: ArrayLike) -> float:
     """Mean squared difference of probability and outcome: 0 is perfect, 0.25 is a fair coin.
@@ -122,34 +120,6 @@ def gain_share(error: ArrayLike, uncertainty: ArrayLike) -> float:
     risk, order = risk[known], order[known]
     random, best = float(risk.mean()), risk_coverage(risk, risk).value
     return (random - risk_coverage(risk, order).value) / (random - best)
-
-
-def confidence_metrics(
-    confidence: ArrayLike, error: ArrayLike, success: float = 5.0, expected: ArrayLike | None = None
-) -> dict[str, float]:
-    """How good a confidence is: AUROC between success (an error below `success` percent) and
-    failure, calibration error, gain in risk-coverage.
-
-    `confidence` (n,) is a predicted probability of success, `error` (n,) what happened, in percent
-    of the box, infinite where there was no face or no prediction. With `expected` (n,) errors in
-    percent of the box, also how well these rank and add up.
-    """
-    p, errors = (np.asarray(a, dtype=np.float64) for a in (confidence, error))
-    known = ~np.isnan(errors) & ~np.isnan(p)
-    p, errors = p[known], errors[known]
-    failed = errors >= success
-    result = {
-        "auroc": auroc(1 - p, failed),
-        "calibration_error": calibration_error(p, ~failed, CONFIDENCE_BINS),
-        "gain_share": gain_share(errors, 1 - p),
-    }
-    if expected is not None:
-        guess = np.asarray(expected, dtype=np.float64)[known]
-        finite = np.isfinite(errors) & np.isfinite(guess)
-        result["gain_share_expected_error"] = gain_share(errors, guess)
-        result["expected_error"] = float(guess[finite].mean())
-        result["error"] = float(errors[finite].mean())
-    return result
 
 
 def _known(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Floats, Floats]:
