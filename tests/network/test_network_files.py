@@ -206,7 +206,7 @@ def test_import_official_command(tmp_path: Path, luvli: Any) -> None:
     out = tmp_path / "model.safetensors"
     result = luvli("models", "import", GOLDEN, "--out", out)
     assert result.exit_code == 0, result.output
-    for expected in ("3, 1", "32, 4, 8", "5 (points5)", "204,484"):
+    for expected in ("3 U-nets of 32 channels", "5 landmarks (points5)", "204,484"):
         assert expected in result.output
     converted, info = load_model(out)
     direct, _ = load_official(GOLDEN)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typer import Argument, Option
 
 from luvli.cli.options import Verbs
-from luvli.cli.output import print_page, print_paths, print_result, print_table, say
+from luvli.cli.output import print_page, print_paths, print_result, say
 from luvli.errors import require
 from luvli.evaluation.table import Table
 
@@ -83,17 +83,11 @@ def import_official(
     network, info = load_official(file, visibility_trained=visibility_trained)
     save_model(out, network, info)
     config = network.config
-    rows = [
-        ("U-nets, order of coupling", f"{config.unets}, {config.order}"),
-        ("channels, bn_size, growth", f"{config.channels}, {config.bn_size}, {config.growth}"),
-        ("landmarks (markup)", f"{config.landmarks} ({config.markup})"),
-        ("input", f"{config.input_size} x {config.input_size}"),
-        ("mean estimator", config.mean_estimator),
-        ("parameters, entries", f"{info['parameters']:,}, {info['entries']:,}"),
-        ("last epoch", "unknown" if info["epoch"] is None else str(info["epoch"])),
-        ("visibility trained", "yes" if config.visibility_trained else "no"),
-    ]
-    print_table(["", ""], rows, title=f"{file.name}: {info['kind']}")
+    epoch = "" if info["epoch"] is None else f", after epoch {info['epoch']}"
+    say(
+        f"{file.name}: {info['kind']} with {config.unets} U-nets of {config.channels} channels, "
+        f"{config.landmarks} landmarks ({config.markup}), {info['parameters']:,} parameters{epoch}"
+    )
     for part in info["missing"]:
         say(f"{part} is not in the file and starts afresh: train before you predict.")
     print_paths([out])
