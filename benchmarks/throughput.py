@@ -90,7 +90,7 @@ def mediapipe_file(path: str) -> str:
     if _mesh is None:
         solutions: Any = import_module("mediapipe").solutions
         _mesh = solutions.face_mesh.FaceMesh(static_image_mode=True, max_num_faces=1)
-    faces = _mesh.process(cv2.cvtColor(cv2.imread(path), cv2.COLOR_BGR2RGB)).multi_face_landmarks
+    faces = _mesh.process(read_image(path)).multi_face_landmarks
     points = [[[p.x, p.y] for p in face.landmark] for face in faces or []]
     return json.dumps({"image": path, "faces": points})
 
