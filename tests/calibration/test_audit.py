@@ -250,6 +250,17 @@ def test_files_give_what_the_set_in_memory_gives(
     assert set(names(part.listed[:2])) == {"face33", "face101"}
 
 
+def test_the_predictions_of_a_report_are_audited_too(labelled, tmp_path: Path) -> None:
+    records, faces = (part[:80] for part in labelled)
+    records = [*records[:-1], wrong(records[-1], "shifted")]
+    both = LabelledFaces.from_records(records, Faces.stack(faces))
+    labelled_parquet.write_predictions(tmp_path / "p.parquet", both)
+    found = audit(parquet_source(tmp_path / "p.parquet")).listed
+    assert [(s.name, s.kind, s.suspicion) for s in found] == [
+        (s.name, s.kind, s.suspicion) for s in suspects_of(records, faces)
+    ]
+
+
 def test_the_command_on_parquet_and_its_bad_input(folder: Path, tmp_path: Path, luvli: Any) -> None:
     import pyarrow.parquet as pq
 

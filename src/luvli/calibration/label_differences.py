@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.data.record import Visibility
@@ -60,16 +61,14 @@ class Differences:
     """Labels minus predictions of m faces, taken apart."""
 
     labelled: LabelledFaces
-    known: Bools
-    """(m, k) landmarks that are compared"""
-    noise: Floats
-    """(m, k) standard deviation per axis of what is usual and of the prediction"""
     shift: Floats
     """(m, 2) of the whole label"""
     factor: Floats
     """(m,) by which the label is larger than the face"""
-    rest: Floats
-    """(m, k, 2) what neither explains"""
+    worst: NDArray[np.intp]
+    """(m,) the landmark that neither explains least"""
+    off: Floats
+    """(m,) how far it is off"""
     strength: Mapping[ErrorKind, Strength]
 
     def sentence(self, row: int, kind: ErrorKind) -> str:
@@ -85,8 +84,7 @@ class Differences:
         if kind == "swapped":
             return "label fits better with left and right exchanged"
         if kind == "one landmark":
-            j = int(_costs(self.rest, self.noise, self.known)[row].argmax())
-            off = float(np.linalg.norm(self.rest[row, j]) * 100)
+            j, off = int(self.worst[row]), self.off[row] * 100
             return f"{faces.names[j]} (landmark {j}) is {off:.1f} % of the box off"
         visible = faces.visibility[row] > 0.5
         wrong = np.where(classes == Visibility.SELF_OCCLUDED, visible, ~visible)
@@ -154,7 +152,9 @@ def take_apart(labelled: LabelledFaces, usual: UsualDifferences) -> Differences:
         "one landmark": Strength(ordered[:, -1] - ordered[:, -4], once),
         "visibility": Strength(_visibility_costs(labelled, usual), once),
     }
-    return Differences(labelled, known, noise, shift, 1 + growth, rest, strength)
+    worst = costs[-1].argmax(axis=1)
+    off = np.linalg.norm(rest[np.arange(len(faces)), worst], axis=1)
+    return Differences(labelled, shift, 1 + growth, worst, off, strength)
 
 
 def _swapped(plain: Floats, mirrored: Floats, both: Bools) -> Strength:
