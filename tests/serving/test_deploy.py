@@ -73,7 +73,7 @@ def test_containers_call_the_command_as_it_is(path: Path) -> None:
 
 @pytest.fixture
 def nginx(server: Server, tmp_path: Path) -> Iterator[int]:
-    """The nginx of docs/serving.md in front of a server; the port of its TLS."""
+    """The nginx of docs/serving/nginx.conf in front of a server; the port of its TLS."""
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     if not Path(program).exists() or shutil.which("openssl") is None:
         pytest.skip("needs nginx and openssl: apt-get install nginx openssl")
@@ -81,11 +81,10 @@ def nginx(server: Server, tmp_path: Path) -> Iterator[int]:
     new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
     names = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run([*new, *names], check=True, capture_output=True)
-    example = re.search(r"```nginx\n(.*?)```", (ROOT / "docs/serving.md").read_text(), re.DOTALL)
-    assert example is not None
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
-    text = example[1].replace("listen 443 ssl", f"listen 127.0.0.1:{port} ssl")
+    example = (ROOT / "docs/serving/nginx.conf").read_text()
+    text = example.replace("listen 443 ssl", f"listen 127.0.0.1:{port} ssl")
     text = text.replace("http://127.0.0.1:8000", server.url).replace("/etc/nginx", str(tmp_path))
     assert server.url in text and str(key) in text
     folders = "".join(
