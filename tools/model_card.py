@@ -49,10 +49,11 @@ VISIBILITY = (
 )
 RESEARCH_LIMITS = [
     VISIBILITY,
-    "The ellipses are calibrated on faces like the training faces, and on the average of the "
-    "sources, with room for annotators who place the points elsewhere: the table below shows by "
-    "how much each source, pose and class of occlusion departs from it. On other kinds of images "
-    "(drawings, infrared, masks) they are not calibrated; `confidence` says which faces to trust.",
+    "The ellipses are calibrated on faces like the training faces, on average over the sources. "
+    "They include the uncertainty of the label convention: other annotators place these points "
+    "differently. The calibration table has each source, pose and class of occlusion. On other "
+    "kinds of images (drawings, infrared, masks) they are not calibrated; `confidence` says which "
+    "faces to trust.",
     "The faces are from photo-sharing sites and of public figures, from before 2014: people "
     "unlike them, children and old people among others, are likely to be aligned less well. "
     "No figures by age or origin are available for this version.",
@@ -63,8 +64,7 @@ OPEN_LIMITS = [
     "labelled theirs; it departs from 300-W's by the offsets below.",
     "It learnt from renderings and some 1,400 frontal portraits of adults: on photographs in the "
     "wild it is less exact than the research model. Its ellipses are calibrated on free faces "
-    "alone, with room for people who label elsewhere (tools/free_faces.py), and hold what the "
-    "table below says.",
+    "alone and include the uncertainty of the label convention (tools/free_faces.py).",
     "The ranges of pose and the number of covering objects of the renderer were set beside "
     "published totals of MERL-RAV's labels; no image or label of it was used.",
 ]

@@ -85,6 +85,8 @@ class ModelCard(BaseModel):
         parts = [f"# {self.name} {self.version}", self.summary]
         parts += [f"## {title}\n\n{text}" for title, text in sections.items()]
         parts += [_table(table) for table in self.tables]
+        commands = dict.fromkeys(table.command for table in self.tables if table.command)
+        parts += [f"Figures by `{command}`." for command in commands]
         return "\n\n".join(parts) + "\n"
 
 
@@ -157,7 +159,5 @@ def read_card(name: str) -> ModelCard:
 def _table(table: CardTable) -> str:
     rule = ["---"] + ["---:"] * (len(table.headings) - 1)
     rows = ["| " + " | ".join(row) + " |" for row in (table.headings, rule, *table.rows)]
-    parts = [f"## {table.title}", "\n".join(rows), table.note]
-    if table.command:
-        parts.append(f"Command: `{table.command}`")
+    parts = (f"## {table.title}", "\n".join(rows), table.note)
     return "\n\n".join(part for part in parts if part)
