@@ -38,7 +38,7 @@ from luvli.image.detect import SMALL, YuNet
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
-from luvli.prediction import refine
+from luvli.prediction.crops import inner
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.rows import Row
 from luvli.prediction.writers import json_record
@@ -82,7 +82,7 @@ def stages(predictor: Predictor, image: ImageArray, others: Works) -> Works:
     """One face in 640 x 480 pixels, step by step and as a whole, and others' ways."""
     face = predictor.preprocess(image)
     size = predictor.info.config.input_size
-    ready = np.stack([refine.inner(pixels, size) for pixels in face.pixels])
+    ready = np.stack([inner(pixels, size) for pixels in face.pixels])
     session = predictor.backend.session  # type: ignore[attr-defined]
     inputs = face.windows.inputs(ready)
     boxes = face.boxes[:1]

@@ -17,7 +17,7 @@ from luvli.network.config import NetworkConfig
 from luvli.network.description import Description
 from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
-from luvli.prediction import refine
+from luvli.prediction.crops import inner
 from luvli.prediction.onnx_backend import OnnxBackend
 
 CALIBRATION = Calibration(
@@ -84,7 +84,7 @@ def test_a_shipped_file_alone_gives_what_prediction_gives(astronaut: np.ndarray)
     """Only the tensors that docs/reference/model-file.md names, no code of ours after them."""
     model = luvli.load("luvli-68")
     cropped = model.preprocess(astronaut)
-    crop = refine.inner(cropped.pixels[0], model.info.config.input_size)
+    crop = inner(cropped.pixels[0], model.info.config.input_size)
     session = onnx_runtime().InferenceSession(str(luvli.models.FOLDER / "luvli-68.onnx"))
     inputs = cropped.windows.inputs(crop[None])
     outputs = session.run(None, inputs)

@@ -12,7 +12,7 @@ from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
-from luvli.prediction import refine
+from luvli.prediction import crops
 from luvli.prediction.predictor import Predictor
 
 ROOT = Path(__file__).parents[2]
@@ -28,10 +28,10 @@ def shape_in(box: Box) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 def test_which_boxes_are_refined() -> None:
     box = Box(100, 100, 200, 220)
     beside = Box(116, 100, 216, 220)
-    assert box.iou(beside) < refine.MIN_IOU
+    assert box.iou(beside) < crops.MIN_IOU
     profile = np.where(shape_in(box)[:, 0] < 140, 0.1, 0.9)
     seen = Box.around(shape_in(box)[profile > 0.5])
-    assert box.iou(seen) < refine.MIN_IOU
+    assert box.iou(seen) < crops.MIN_IOU
     hidden_ear = np.where(np.arange(68) < 2, 0.1, 0.9)
     cases = [
         (shape_in(box), SEEN, None),
@@ -44,7 +44,7 @@ def test_which_boxes_are_refined() -> None:
         (np.full((68, 2), np.nan), SEEN, None),
         (shape_in(beside), np.zeros(68), None),
     ]
-    boxes, again = refine.refined_boxes(
+    boxes, again = crops.refined_boxes(
         np.tile(box.array, (len(cases), 1)),
         np.stack([points for points, _, _ in cases]),
         np.stack([visibility for _, visibility, _ in cases]),
@@ -61,9 +61,9 @@ def test_the_second_window_is_what_the_image_would_show(rng: np.random.Generator
     second = Crop.from_box(Box(160, 90, 296, 240), 128, 1.3)
     pixels = first.wider(16).warp(image)
     assert pixels.shape == (160, 160, 3)
-    middle = refine.inner(pixels, 128)
+    middle = crops.inner(pixels, 128)
     assert np.abs(middle.astype(int) - first.warp(image)).max() <= 2
-    cut = refine.crop_within(pixels, first, second)
+    cut = crops.crop_within(pixels, first, second)
     assert np.abs(cut.astype(int) - second.warp(image)).mean() < 1.0
     assert np.abs(cut.astype(int) - first.warp(image)).mean() > 5.0  # and not the first one
 
@@ -98,8 +98,8 @@ def test_a_rough_box_is_corrected_and_a_given_one_is_not() -> None:
 def test_published_checkpoints_are_cropped_once() -> None:
     config = NetworkConfig(unets=1, input_size=SIZE, landmarks=68)
     ours = ModelInfo(name="ours", config=config)
-    assert refine.margin(ours) == SIZE // 8
+    assert crops.margin(ours) == SIZE // 8
     stretched = config.model_copy(update={"crop": "published"})
-    assert refine.margin(ModelInfo(name="theirs", config=stretched)) == 0
+    assert crops.margin(ModelInfo(name="theirs", config=stretched)) == 0
     blind = config.model_copy(update={"visibility_trained": False})
-    assert refine.margin(ModelInfo(name="blind", config=blind)) == 0
+    assert crops.margin(ModelInfo(name="blind", config=blind)) == 0

@@ -22,7 +22,7 @@ from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.read import read_image
 from luvli.network.calibration import Calibration
-from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.crops import CroppedFaces
 from luvli.prediction.predictor import Predictor
 from luvli.progress import Track
 

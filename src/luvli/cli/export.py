@@ -29,8 +29,7 @@ def export(
     from luvli.evaluation.benchmark import labelled_faces, open_method, run_methods
     from luvli.evaluation.compare import Comparison
     from luvli.models import find_model
-    from luvli.prediction.export import export_onnx
-    from luvli.prediction.quantize import quantize_with_images
+    from luvli.prediction.export import export_onnx, quantize_with_images
 
     source = find_model(model, "torch")
     if int8 is None:

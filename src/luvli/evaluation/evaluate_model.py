@@ -20,7 +20,7 @@ from luvli.files import PathLike
 from luvli.image.box import Box, best_match
 from luvli.image.read import read_image
 from luvli.models import find_model
-from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.crops import CroppedFaces
 from luvli.prediction.pipeline import BATCH
 from luvli.prediction.predictor import Predictor, load
 

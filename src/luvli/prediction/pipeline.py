@@ -24,8 +24,7 @@ from luvli.image.read import ImageArray, ImageSource
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend, no_faces
 from luvli.network.model_info import ModelInfo
-from luvli.prediction import refine
-from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.crops import CroppedFaces, crop_again, inner, margin
 from luvli.prediction.rotations import TURNS, TryRotations, detect_turned, is_doubtful
 from luvli.trust.features import predicted_poses
 
@@ -120,7 +119,7 @@ class Pipeline:
             crops = [self.info.crop_for(box) for box in boxes]
         count = len(boxes)
         boxes, crops = boxes[:max_faces], crops[:max_faces]
-        edge = refine.margin(self.info)
+        edge = margin(self.info)
         pixels = [
             photograph.warp(crop.wider(edge) if edge and box.detected else crop)
             for box, crop in zip(boxes, crops, strict=True)
@@ -132,7 +131,7 @@ class Pipeline:
         """The model on crops (S, S, 3), or on the middle of wider ones: faces in crop pixels,
         without boxes."""
         size = self.info.config.input_size
-        views = [refine.inner(wide, size) for wide in cropped.pixels]
+        views = [inner(wide, size) for wide in cropped.pixels]
         if not views:
             return no_faces(self.info)
         windows = cropped.windows
@@ -145,12 +144,12 @@ class Pipeline:
         """Predictions in crop pixels -> faces in image pixels with boxes, scores, confidence.
 
         Faces whose landmarks do not fit the detector's box are cropped and predicted again
-        (`luvli.prediction.refine`).
+        (`luvli.prediction.crops`).
         """
         if not cropped.boxes:
             return predictions
         faces = _to_image(predictions, cropped)
-        again, second = refine.crop_again(faces, cropped, self.info)
+        again, second = crop_again(faces, cropped, self.info)
         if again:
             rows = np.arange(len(faces))
             rows[again] = len(faces) + np.arange(len(again))

@@ -22,7 +22,7 @@ from luvli.models import find_model, model_names, read_card
 from luvli.network.backend import Backend
 from luvli.network.licence import is_open
 from luvli.prediction.arguments import Options, as_sources
-from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.crops import CroppedFaces
 from luvli.prediction.pipeline import Pipeline
 from luvli.prediction.rotations import TryRotations
 from luvli.trust.trust import Trust

@@ -22,7 +22,6 @@ from luvli.image.detect import MIN_SCORE
 from luvli.image.read import ImageArray
 from luvli.image.source import Color
 from luvli.prediction.arguments import check_share
-from luvli.prediction.cropped import CroppedFaces
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.smooth import smooth_tracks
 from luvli.prediction.streams import Stream, check_stream, stream_frames
@@ -127,12 +126,9 @@ class Tracker:
         if not self._tracks or doubt or self._since_detection >= DETECT_EVERY:
             self._run_detector(image)
         self._since_detection += 1
-        boxes = [track.box for track in self._tracks]
-        crops = [self.predictor.info.crop_for(box) for box in boxes]
-        size = image.shape[1], image.shape[0]
-        pixels = [crop.warp(image) for crop in crops]
-        cropped = CroppedFaces(boxes, crops, pixels, [size] * len(boxes))
-        (faces,) = self.predictor.predict_cropped([cropped])
+        # as boxes that somebody gave: the landmarks of each frame refine that of the next
+        boxes = [replace(track.box, detected=False) for track in self._tracks]
+        (faces,) = self.predictor.predict_cropped([self.predictor.preprocess(image, boxes)])
         faces = replace(faces, track=np.array([track.number for track in self._tracks], np.int64))
         for track, face in zip(self._tracks, faces, strict=True):
             _move(track, face, image)

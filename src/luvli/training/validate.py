@@ -20,7 +20,7 @@ from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
 from luvli.likelihood import MissingMethod
 from luvli.network.backend import Backend
-from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.crops import CroppedFaces
 from luvli.prediction.pipeline import BATCH
 from luvli.prediction.predictor import Predictor
 
