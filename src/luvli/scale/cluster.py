@@ -15,6 +15,8 @@ from typing import Any
 
 from luvli.errors import InputError, brief, require
 
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+"""no usage statistics; and Ray's core warns on the terminal about what Ray Data does"""
 PATIENT = {
     "RAY_raylet_start_wait_time_s": "120",
     "RAY_agent_register_timeout_ms": "120000",
@@ -22,10 +24,10 @@ PATIENT = {
     "RAY_task_events_report_interval_ms": "0",
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
 }
-"""a busy machine takes longer to start a cluster, or its proxy, than Ray waits; a worker
-that Ray ends after a second without work costs more to start again, with its reader, than a small
-job; and what Ray keeps for its dashboard about each task that ever ran, in every process, is memory
-that only grows"""
+"""for a cluster of this machine: a busy one takes longer to start a cluster, or its proxy, than Ray
+waits; a worker that Ray ends after a second without work costs more to start again, with its
+reader, than a small job; and what Ray keeps for its dashboard about each task that ever ran, in
+every process, is memory that only grows"""
 KNOCK_SECONDS = 10.0
 """how long a cluster may take to accept a connection"""
 
@@ -37,16 +39,13 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
     Without `address` a cluster of `cpus` cores (all by default) is started in this machine.
     Someone who is connected already stays so. `extra` is what to install where Ray is missing.
     """
-    if address is None and "ray" not in sys.modules:
-        # Ray's ports are open to the network: with a password that only its processes know, they
-        # are closed to everyone else. Ray reads it when it is imported.
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    # Ray's ports are open to the network: with a password that only its processes know, they are
+    # closed to everyone else. Ray reads it when it is imported.
+    ours = address is None and "ray" not in sys.modules
+    password = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)} if ours else {}
+    for name, value in (QUIET | password | ({} if address else PATIENT)).items():
+        os.environ.setdefault(name, value)
     before = signal.getsignal(signal.SIGTERM)
-    # no usage statistics, and no process that collects them
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray's own core warns on the terminal about what Ray Data does, whoever uses it
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray = require("ray", extra)
     if extra == "scale":
         require("ray.data", extra)
@@ -54,28 +53,21 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
     if ray.is_initialized():
         yield ray
         return
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address is None:
-        for name, value in PATIENT.items():
-            os.environ.setdefault(name, value)
-        # "local": never a cluster that somebody else started and RAY_ADDRESS or a file names
-        begin = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
-    else:
-        begin = {"address": address}
+    if address is not None:
+        knock(address)
+    # "local": never a cluster that somebody else started and RAY_ADDRESS or a file names
+    own = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
+    begin = own if address is None else {"address": address}
     try:
-        if address is not None:
-            knock(address)
         with _still():
-            ray.init(**begin, **quiet)
-    except InputError:
-        raise
+            ray.init(**begin, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # ConnectionError, RuntimeError, ValueError, by the address
-        if address is None:
-            why = f"a Ray cluster could not be started on this machine ({brief(error)})"
-            raise InputError(
-                f"{why}: set RAY_BACKEND_LOG_LEVEL=info, try again and see the logs in /tmp/ray."
-            ) from error
-        raise _no_cluster(address, error) from error
+        if address is not None:
+            raise _no_cluster(address, error) from error
+        raise InputError(
+            f"a Ray cluster could not be started on this machine ({brief(error)}): set "
+            "RAY_BACKEND_LOG_LEVEL=info, try again and see the logs in /tmp/ray."
+        ) from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)  # Ray's own ends the program without a word
     try:
