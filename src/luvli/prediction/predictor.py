@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -21,7 +23,7 @@ from luvli.image.source import AnyImage, Color, name_of, plain_source
 from luvli.models import find_model, model_names, read_card
 from luvli.network.backend import Backend
 from luvli.network.licence import is_open
-from luvli.prediction.arguments import Options, as_sources
+from luvli.prediction.arguments import Options, as_sources, check_share
 from luvli.prediction.crops import CroppedFaces
 from luvli.prediction.pipeline import Pipeline
 from luvli.prediction.rotations import TryRotations
@@ -237,9 +239,20 @@ class Predictor(Pipeline):
         `faces.time` are seconds. The detector does not run on every frame, so this is faster than
         calling `predict` on each.
         """
-        from luvli.prediction.tracking import track_faces
+        from luvli.prediction.smooth import smooth_tracks
+        from luvli.prediction.streams import check_stream, stream_frames
+        from luvli.prediction.tracking import Tracker, track_frames
 
-        return track_faces(self, source, smooth, rate, min_score, color, track)
+        check_stream(source, rate, color)  # now, not at the first frame
+        check_share("min_score", min_score)
+        if smooth and not track:
+            raise InputError("smoothing needs tracks: leave out track=False, or smooth=True.")
+        frames = stream_frames(source, rate, color)
+        if not track:
+            alone = partial(self.predict, min_score=min_score, try_rotations=False)
+            return track_frames(frames, alone)
+        tracked = track_frames(frames, Tracker(self, min_score))
+        return smooth_tracks(tracked, isinstance(source, str | os.PathLike)) if smooth else tracked
 
     def predict_crops(
         self, crops: Sequence[AnyImage] | NDArray[np.uint8], color: Color = "rgb"

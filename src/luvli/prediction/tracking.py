@@ -8,7 +8,6 @@ faces are found by the full-size runs between.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -20,11 +19,7 @@ from luvli.faces import FaceLandmarks, Faces
 from luvli.image.box import Box, best_match
 from luvli.image.detect import MIN_SCORE
 from luvli.image.read import ImageArray
-from luvli.image.source import Color
-from luvli.prediction.arguments import check_share
-from luvli.prediction.predictor import Predictor
-from luvli.prediction.smooth import smooth_tracks
-from luvli.prediction.streams import Stream, check_stream, stream_frames
+from luvli.prediction.pipeline import Pipeline
 from luvli.prediction.video import Frame
 
 DETECT_EVERY = 15
@@ -59,31 +54,6 @@ class TrackedFrame(NamedTuple):
     """with `track` and `time`"""
 
 
-def track_faces(
-    predictor: Predictor,
-    source: Stream,
-    smooth: bool = False,
-    rate: float = 25.0,
-    min_score: float = MIN_SCORE,
-    color: Color = "rgb",
-    track: bool = True,
-) -> Iterator[TrackedFrame]:
-    """Frames with their faces, as `Predictor.track` says; checked here, not at the first frame."""
-    check_stream(source, rate, color)
-    check_share("min_score", min_score)
-    if smooth and not track:
-        raise InputError("smoothing needs tracks: leave out track=False, or smooth=True.")
-    frames = stream_frames(source, rate, color)
-    if not track:
-
-        def alone(image: ImageArray) -> Faces:
-            return predictor.predict(image, min_score=min_score, try_rotations=False)
-
-        return track_frames(frames, alone)
-    tracked = track_frames(frames, Tracker(predictor, min_score))
-    return smooth_tracks(tracked, isinstance(source, str | os.PathLike)) if smooth else tracked
-
-
 def track_frames(
     frames: Iterable[Frame], tracker: Callable[[ImageArray], Faces]
 ) -> Iterator[TrackedFrame]:
@@ -106,12 +76,12 @@ class Tracker:
 
     def __init__(
         self,
-        predictor: Predictor,
+        pipeline: Pipeline,
         min_score: float = MIN_SCORE,
         max_faces: int | None = None,
     ) -> None:
         """`max_faces`: track no more than so many, the best of those that are detected."""
-        self.predictor = predictor
+        self.pipeline = pipeline
         self.min_score = min_score
         self.max_faces = max_faces
         self.detections = 0
@@ -128,7 +98,7 @@ class Tracker:
         self._since_detection += 1
         # as boxes that somebody gave: the landmarks of each frame refine that of the next
         boxes = [replace(track.box, detected=False) for track in self._tracks]
-        (faces,) = self.predictor.predict_cropped([self.predictor.preprocess(image, boxes)])
+        (faces,) = self.pipeline.predict_cropped([self.pipeline.preprocess(image, boxes)])
         faces = replace(faces, track=np.array([track.number for track in self._tracks], np.int64))
         for track, face in zip(self._tracks, faces, strict=True):
             _move(track, face, image)
@@ -162,12 +132,12 @@ class Tracker:
     def _detect(self, image: ImageArray, full_size: bool) -> list[Box]:
         longest = max(image.shape[:2])
         if full_size or longest <= SMALL_SIDE:
-            return self.predictor.detect(image, min_score=self.min_score)
+            return self.pipeline.detect(image, min_score=self.min_score)
         import cv2
 
         scale = SMALL_SIDE / longest
         small = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-        boxes = self.predictor.detect(np.asarray(small, np.uint8), min_score=self.min_score)
+        boxes = self.pipeline.detect(np.asarray(small, np.uint8), min_score=self.min_score)
         return [box.scaled(1 / scale) for box in boxes]
 
     def _drop_doubles(self) -> None:

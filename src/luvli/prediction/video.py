@@ -39,17 +39,19 @@ class Frame(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A range of a video's frames that begins at a key frame, so that it can be decoded alone."""
+    """A range of a video's frames that begins at a key frame, so that it can be decoded alone; by
+    default all of them."""
 
-    start: int
+    start: int = 0
     """first frame, in ticks of the stream"""
-    end: int | None
+    end: int | None = None
     """first frame of the next segment; None: the video's end"""
-    first_frame: int
+    first_frame: int = 0
     """its number in the video"""
-    start_time: float
-    """of the whole video, seconds"""
-    frames: int
+    start_time: float | None = None
+    """of the whole video, seconds; None: that of its first frame"""
+    frames: int = 0
+    """0 where nobody knows"""
 
 
 class VideoReader:
@@ -62,7 +64,6 @@ class VideoReader:
     def __init__(self, path: PathLike, segment: Segment | None = None) -> None:
         av = require("av", "video")
         self.path = os.fspath(path)
-        self.segment = segment
         self.ended_early = ""
         stream = None if not is_uri(self.path) else open_input(self.path)
         if stream is None and not Path(self.path).is_file():
@@ -78,6 +79,7 @@ class VideoReader:
             raise InputError(f"{self.path} has no video stream: give a video file.")
         self._stream = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
+        self.segment = segment or Segment(frames=self._stream.frames)
         self.rate = float(self._stream.average_rate or self._stream.guessed_rate or 25)
         self._seconds = _duration(self._container, self._stream)
 
@@ -113,9 +115,7 @@ class VideoReader:
     def __iter__(self) -> Iterator[Frame]:
         av = require("av", "video")
         count, last, why = 0, -1.0, ""
-        first, start, promised = 0, None, self._stream.frames
-        if self.segment is not None:
-            _, _, first, start, promised = self.segment
+        _, _, first, start, promised = self.segment
         try:
             for frame in self._decoded():
                 time = (first + count) / self.rate if frame.time is None else float(frame.time)
@@ -141,16 +141,14 @@ class VideoReader:
             self.ended_early = f"is damaged{why}"
 
     def _decoded(self) -> Iterator[Any]:
-        start, end = (0, None) if self.segment is None else self.segment[:2]
-        if self.segment is not None and self.segment.first_frame:
+        start, end, first, *_ = self.segment
+        if first:
             self._container.seek(start, stream=self._stream, backward=True)
         for frame in decoded_frames(self._container, self._stream):
-            if self.segment is not None and frame.pts is not None:
-                if end is not None and frame.pts >= end:
-                    return
-                if frame.pts < start:
-                    continue
-            yield frame
+            if end is not None and frame.pts is not None and frame.pts >= end:
+                return
+            if not first or frame.pts is None or frame.pts >= start:
+                yield frame
 
 
 def decoded_frames(container: Any, stream: Any) -> Iterator[Any]:
