@@ -26,6 +26,11 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name not in hidden)
 
 
+def tally(summary: Summary) -> tuple[int, int, int]:
+    """Images, faces and failures."""
+    return summary.counts["images"], summary.counts["faces"], summary.counts["failed"]
+
+
 def faces_in(path: Path) -> list[dict[str, Any]]:
     faces: list[dict[str, Any]] = json.loads(path.read_text())["faces"]
     return faces

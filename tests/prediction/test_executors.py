@@ -22,7 +22,7 @@ from luvli.prediction.rows import unpack_rows
 from luvli.prediction.settings import WORK, JobSettings
 from luvli.prediction.worker import PackedModel
 
-from .jobs import contents
+from .jobs import contents, tally
 
 
 class Deadly:
@@ -50,11 +50,7 @@ def test_processes_write_the_same(
     for name, executor in (("one", InProcess(model.open())), ("many", Processes(model, 2))):
         settings = JobSettings(str(tmp_path / name), format, part_size=2)
         summary = PredictJob(Inputs([folder]), settings).run(executor)
-        assert (summary.counts["images"], summary.counts["faces"], summary.counts["failed"]) == (
-            6,
-            6,
-            1,
-        )
+        assert tally(summary) == (6, 6, 1)
         results.append(contents(tmp_path / name))
     assert results[0] == results[1]
 
@@ -68,9 +64,7 @@ def test_an_image_that_ends_its_process_costs_one_row(
     sources = [folder if count == 7 else folder / "p1-deadly.png"]
     settings = JobSettings(str(tmp_path / "out"), part_size=4)
     summary = PredictJob(Inputs(sources), settings).run(Processes(packed(tiny, Deadly()), 2))
-    assert (summary.counts["images"], summary.counts["failed"]) == (
-        (6, 2) if count == 7 else (0, 1)
-    )
+    assert tally(summary) == ((6, 6, 2) if count == 7 else (0, 0, 1))
     (death,) = [text for text in summary.failed if "ended the process" in text]
     assert "p1-deadly.png" in death and "SIGKILL" in death
 

@@ -24,18 +24,12 @@ from luvli.prediction.settings import JobSettings
 from luvli.prediction.worker import part_rows
 
 from .conftest import SHAPE, DiscDetector, disc_image
-from .jobs import contents, faces_in, names, run
+from .jobs import contents, faces_in, names, run, tally
 
 
 def test_folder_in_json(discs: Predictor, folder: Path, tmp_path: Path) -> None:
     summary = run(discs, folder, tmp_path / "out")
-    counts = summary.counts
-    assert (counts["images"], counts["faces"], counts["without_face"], counts["failed"]) == (
-        6,
-        6,
-        2,
-        1,
-    )
+    assert tally(summary) == (6, 6, 1) and summary.counts["without_face"] == 2
     (sentence,) = summary.failed
     assert "broken.png is damaged or truncated" in sentence
     rows = faces_in(tmp_path / "out/faces.json")
