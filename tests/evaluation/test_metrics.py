@@ -174,6 +174,12 @@ def test_parquet_keeps_everything(tmp_path, faces):
         assert getattr(back, name) == getattr(full, name), name
     assert np.array_equal(back.subsets["odd"], full.subsets["odd"])
     assert np.array_equal(back.lengths["box_size"], full.lengths["box_size"])
+    points = full.points.copy()
+    points[3], points[5, :4] = np.nan, np.nan  # no prediction, and none of some landmarks
+    gaps = changed(full, points=points)
+    write_predictions(tmp_path / "p.parquet", gaps)
+    again = compute_metrics(read_report_faces(tmp_path / "p.parquet"), resamples=2)
+    assert again.to_json() == compute_metrics(gaps, resamples=2).to_json()
     bare = changed(full, covariance=None, visibility=None, paper_pixel=None, subsets={})
     write_predictions(tmp_path / "p.parquet", bare)
     back = read_report_faces(tmp_path / "p.parquet")
