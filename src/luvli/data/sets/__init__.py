@@ -206,7 +206,7 @@ def read_set(
         info.read(reading)
     except InputError as error:  # a file that cannot be read at all ends its reader
         reading.problem(path, "bad label", str(error))
-    return FaceSet(reading.faces, info.name, split, reading.problems, reading.notes)
+    return reading.found
 
 
 def check_folder(name: str, root: PathLike, faces: int, problems: Iterable[Problem]) -> None:

@@ -83,6 +83,35 @@ class SetInfo:
         return next((s for s in ("all", "test") if s in self.splits), self.splits[0])
 
 
+class FaceSet(list[FaceRecord]):
+    """The faces of one part of a data set, with what was wrong on the way."""
+
+    def __init__(self, records: Iterable[FaceRecord] = (), name: str = "", split: str = "") -> None:
+        super().__init__(records)
+        self.name, self.split = name, split
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        """sentences worth knowing that are not errors"""
+
+    @property
+    def records(self) -> tuple[FaceRecord, ...]:
+        """The faces alone."""
+        return tuple(self)
+
+    def __repr__(self) -> str:
+        """How many faces of what.
+
+        >>> FaceSet([], "w300", "train")
+        FaceSet(w300 train: 0 faces, 0 problems)
+        """
+        counts = f"{len(self)} faces, {len(self.problems)} problems"
+        return f"FaceSet({self.name} {self.split}: {counts})"
+
+    def subset_counts(self) -> Counter[str]:
+        """How many faces belong to each subset; a face may belong to several."""
+        return Counter(name for record in self for name in subsets_of(record))
+
+
 @dataclass
 class Reading:
     """The part of a data set that is wanted, and what its reader has found of it so far."""
@@ -94,10 +123,10 @@ class Reading:
     subset: str | None = None
     images: bool = True
     """False reads the labels alone: no image is looked for, and records have none"""
-    faces: list[FaceRecord] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    """sentences worth knowing that are not errors"""
+    found: FaceSet = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.found = FaceSet((), self.info.name, self.split)
 
     def wants(self, *subsets: str) -> bool:
         """Whether faces that belong to these subsets are asked for."""
@@ -141,12 +170,12 @@ class Reading:
     def add(self, record: FaceRecord) -> None:
         """Take a whole record, or what is implausible about it."""
         if problem := implausible(record):
-            self.problems.append(problem)
+            self.found.problems.append(problem)
         else:
-            self.faces.append(record)
+            self.found.append(record)
 
     def problem(self, path: Path | str, kind: ProblemKind, sentence: str) -> None:
-        self.problems.append(Problem(str(path), kind, sentence))
+        self.found.problems.append(Problem(str(path), kind, sentence))
 
     @contextmanager
     def reporting(self, path: Path | str) -> Iterator[None]:
@@ -168,44 +197,10 @@ class Reading:
         """Note that some of the `boxes`, None each, are not in the `file` that should hold them."""
         missing = sum(box is None for box in boxes)
         if missing and self.images:
-            self.notes.append(
+            self.found.notes.append(
                 f"{missing:,} of {len(boxes):,} faces have no box in {file}: they are cropped by "
                 "the tight box of their landmarks, with noise of 5 %."
             )
-
-
-class FaceSet(list[FaceRecord]):
-    """The faces of one part of a data set, with what was wrong on the way."""
-
-    def __init__(
-        self,
-        records: Iterable[FaceRecord] = (),
-        name: str = "",
-        split: str = "",
-        problems: Iterable[Problem] = (),
-        notes: Iterable[str] = (),
-    ) -> None:
-        super().__init__(records)
-        self.name, self.split = name, split
-        self.problems, self.notes = tuple(problems), tuple(notes)
-
-    @property
-    def records(self) -> tuple[FaceRecord, ...]:
-        """The faces alone."""
-        return tuple(self)
-
-    def __repr__(self) -> str:
-        """How many faces of what.
-
-        >>> FaceSet([], "w300", "train")
-        FaceSet(w300 train: 0 faces, 0 problems)
-        """
-        counts = f"{len(self)} faces, {len(self.problems)} problems"
-        return f"FaceSet({self.name} {self.split}: {counts})"
-
-    def subset_counts(self) -> Counter[str]:
-        """How many faces belong to each subset; a face may belong to several."""
-        return Counter(name for record in self for name in subsets_of(record))
 
 
 def subsets_of(record: FaceRecord) -> tuple[str, ...]:

@@ -70,17 +70,17 @@ def _take_once(reading: Reading) -> None:
     """Leave out faces that stand in a second file."""
     known: dict[str, list[Floats]] = {}
     faces = []
-    for record in reading.faces:
+    for record in reading.found:
         image = record.image or record.attributes.get(IMAGE_NAME)
         place = Path(image).with_suffix("") if image else reading.root / record.face_id
         same_image = known.setdefault(os.path.normpath(place.absolute()), [])
         if not any(_is_same(points, record.points) for points in same_image):
             same_image.append(record.points)
             faces.append(record)
-    if repeated := len(reading.faces) - len(faces):
+    if repeated := len(reading.found) - len(faces):
         why = f"{repeated:,} faces stand in a second label file; each is taken once."
-        reading.notes.append(f"{reading.root}: {why}")
-    reading.faces = faces
+        reading.found.notes.append(f"{reading.root}: {why}")
+    reading.found[:] = faces
 
 
 def _is_same(one: Floats, other: Floats) -> bool:

@@ -55,7 +55,7 @@ def read_merl_rav(reading: Reading) -> None:
     shared = taken_of[0] & taken_of[1]
     disjoint = reading.split.endswith("disjoint")
     if shared and not disjoint:
-        reading.notes.append(
+        reading.found.notes.append(
             f"MERL-RAV: {len(shared):,} photographs have faces in both train and test of the "
             'published split; split="disjoint" or "train_disjoint" leaves them out.'
         )

@@ -38,7 +38,7 @@ def read_multipie(reading: Reading) -> None:
         reading.face(label, stem, partial(_face, label), image, f"{stem}.png", [session])
     if others := len(labels) - len(matches):
         why = "labels of other recordings or sessions are left out."
-        reading.notes.append(f"{folder}: {others} {why}")
+        reading.found.notes.append(f"{folder}: {others} {why}")
 
 
 def _face(label: Path) -> FaceRecord:

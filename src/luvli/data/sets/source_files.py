@@ -92,7 +92,9 @@ def label_pairs(folder: Path, reading: Reading) -> Iterator[tuple[Path, Path | N
             why = f"{image.stem}.pts is not there; put it back or remove the image"
             reading.problem(image, "missing label", f"{image} has no label: {why}.")
     if mirrors := len(labels) - len(originals):
-        reading.notes.append(f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out.")
+        reading.found.notes.append(
+            f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out."
+        )
 
 
 def read_labelled(label: Path, **options: Any) -> FaceRecord:

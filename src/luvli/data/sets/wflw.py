@@ -44,5 +44,5 @@ def read_wflw(reading: Reading) -> None:
         return
     if "rect_attr" not in path.name:
         why = "has no rectangles and flags: boxes are tight, and no face has a subset."
-        reading.notes.append(f"{path} {why}")
+        reading.found.notes.append(f"{path} {why}")
     read_listed(reading, iterate_wflw(path), path, _IMAGE_FOLDERS)
