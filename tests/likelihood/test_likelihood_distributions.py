@@ -43,24 +43,26 @@ def test_density_integrates_to_one_with_the_stated_moments(kind: Any) -> None:
     np.testing.assert_allclose(distribution.covariance, SIGMA)
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
-def test_entropy(kind: Any) -> None:
-    distribution = kind.from_covariance(MEAN, SIGMA)
+def test_entropy_of_the_laplacian() -> None:
+    distribution = Laplace.from_covariance(MEAN, SIGMA)
     expected = integrate(distribution, lambda z: -distribution.log_prob(z))
     assert distribution.entropy() == pytest.approx(expected, abs=1e-3)
 
 
-def test_gaussian_density_is_scipys(rng: np.random.Generator) -> None:
-    points = rng.normal(size=(20, 2)) * 3
-    ours = Gauss.from_covariance(MEAN, SIGMA).log_prob(points)
-    np.testing.assert_allclose(ours, scipy.stats.multivariate_normal(MEAN, SIGMA).logpdf(points))
+def textbook_t(freedom: float) -> Any:
+    return scipy.stats.multivariate_t(MEAN, SIGMA * (freedom - 2) / freedom, df=freedom)
 
 
-@pytest.mark.parametrize("freedom", [2.5, 8, 300])
-def test_students_density_and_entropy_are_scipys(freedom: float, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(
+    ("kind", "textbook"),
+    [
+        (Gauss, scipy.stats.multivariate_normal(MEAN, SIGMA)),
+        *((student(freedom), textbook_t(freedom)) for freedom in (2.5, 8, 300)),
+    ],
+)
+def test_density_and_entropy_are_scipys(kind: Any, textbook: Any, rng: np.random.Generator) -> None:
     points = rng.normal(size=(20, 2)) * 3
-    ours = student(freedom).from_covariance(MEAN, SIGMA)
-    textbook = scipy.stats.multivariate_t(MEAN, SIGMA * (freedom - 2) / freedom, df=freedom)
+    ours = kind.from_covariance(MEAN, SIGMA)
     np.testing.assert_allclose(ours.log_prob(points), textbook.logpdf(points))
     assert ours.entropy() == pytest.approx(textbook.entropy())
 
@@ -87,19 +89,15 @@ def test_samples_have_the_moments_and_the_quantiles(kind: Any, rng: np.random.Ge
         assert inside == pytest.approx(p, abs=5 * np.sqrt(p * (1 - p) / 200_000))
 
 
-def test_laplacian_radius_is_gamma() -> None:
+@pytest.mark.parametrize(
+    ("kind", "radius"),
+    [(Laplace, scipy.stats.gamma(2, scale=1 / np.sqrt(3))), (Gauss, scipy.stats.rayleigh())],
+)
+def test_radius_is_scipys(kind: Any, radius: Any) -> None:
     p = np.concatenate([np.logspace(-14, -0.01, 200), 1 - np.logspace(-15, -1, 50)])
-    expected = scipy.stats.gamma(2).ppf(p) / np.sqrt(3)
-    np.testing.assert_allclose(Laplace.radius_quantile(p), expected, rtol=1e-6)
-    radius = np.linspace(0, 20, 100)
-    expected = scipy.stats.gamma(2).cdf(radius * np.sqrt(3))
-    np.testing.assert_allclose(Laplace.radius_probability(radius), expected, rtol=1e-9, atol=1e-15)
-
-
-def test_gaussian_radius_is_rayleigh() -> None:
-    p = np.linspace(0, 0.999, 50)
-    np.testing.assert_allclose(Gauss.radius_quantile(p), scipy.stats.rayleigh.ppf(p))
-    np.testing.assert_allclose(Gauss.radius_probability(p), scipy.stats.rayleigh.cdf(p))
+    np.testing.assert_allclose(kind.radius_quantile(p), radius.ppf(p), rtol=1e-6)
+    r = np.linspace(0, 20, 100)
+    np.testing.assert_allclose(kind.radius_probability(r), radius.cdf(r), rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
