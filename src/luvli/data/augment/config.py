@@ -59,6 +59,14 @@ class Turned(_Settings):
     """degrees, drawn as `Augmentation.rotation` is, in its place"""
 
 
+_RECIPES: dict[str, dict[str, object]] = {
+    "A": {"scale": (0.75, 1.25), "rotation": (-30, 30), "rectangle": None},
+    "B": {},
+    "none": {"scale": (1, 1), "rotation": (0, 0), "colour": (1, 1), "rectangle": None},
+}
+"""what each changes of the defaults"""
+
+
 class Augmentation(_Settings):
     """Ranges for the random changes of a training face; the defaults are recipe B.
 
@@ -115,18 +123,13 @@ class Augmentation(_Settings):
     @classmethod
     def recipe(cls, name: str, reference: bool = False) -> Augmentation:
         """Recipe `A`, `B` or `none`; with `reference`, as the published code does it."""
-        check_choice("augmentation recipe", name, ("A", "B", "none"))
-        changes: dict[str, object] = {}
-        if name == "none":
-            changes = {"scale": (1, 1), "rotation": (0, 0), "colour": (1, 1), "rectangle": None}
-        elif name == "A":
-            changes = {"scale": (0.75, 1.25), "rotation": (-30, 30), "rectangle": None}
-        elif reference:
-            changes = {"rectangle": Rectangle(probability=1.0, where="image")}
+        changes = dict(_RECIPES[check_choice("augmentation recipe", name, _RECIPES)])
         if reference:
             changes["stretch"] = True
         if reference and name != "none":
             changes |= {"keep_inside": True, "distribution": "clipped_normal"}
+        if reference and name == "B":
+            changes["rectangle"] = Rectangle(probability=1.0, where="image")
         return cls.model_validate(changes)
 
     def reach(self, enlarge: float) -> float:

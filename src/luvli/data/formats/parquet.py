@@ -1,22 +1,8 @@
-"""Predicted faces as parquet: one row for each face, numbers as flat lists. Images without a face
+"""Predicted faces as Parquet: one row for each face, numbers as flat lists. Images without a face
 and images that failed have a row with nothing else, so that every image is accounted for.
 
-`luvli predict --format parquet` writes these columns, `luvli score` reads them, and the
-`predictions.parquet` of a report has them too, beside the labels:
-
-| column | holds |
-|---|---|
-| image, frame, time, track | where the face was files; the last three for videos |
-| status | `face`; `no face` where there is none, `failed` where nothing could be read |
-| error | why it failed |
-| markup, score, visibility_trained, covariance_trained | as in `FaceLandmarks` |
-| box | x0, y0, x1, y1 |
-| points | x, y of each landmark, image pixels |
-| covariance | xx, xy, yx, yy of each landmark, image pixels squared |
-| likelihood | the density that they belong to; null for the Laplacian |
-| visibility | a probability for each landmark |
-| occlusion, occlusion_trained | a probability for each landmark; null where the model tells none |
-| width, height | of the image, in pixels |
+`luvli predict --format parquet` writes these columns, which docs/scale.md lists; `luvli score`
+reads them, and the `predictions.parquet` of a report has them too, beside the labels.
 """
 
 from __future__ import annotations
