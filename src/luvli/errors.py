@@ -1,4 +1,4 @@
-"""The one exception users meet.
+"""Errors and warnings for users.
 
 `InputError` carries a single sentence that names the file (or argument) and the fix. The
 command line prints it and exits with code 2; nothing else in the project is shown to a
@@ -38,7 +38,7 @@ class LossWarning(LuvliWarning):
 
 
 class BoxWarning(LuvliWarning):
-    """A face box that was given hardly looks like one; the message says why."""
+    """A given face box is implausible; the message says why."""
 
 
 def unknown_choice(what: str, given: object, choices: Iterable[str]) -> InputError:

@@ -252,7 +252,7 @@ class FaceLandmarks(LandmarkMethods):
         return Measures({name: measure[0] for name, measure in several.items()})
 
     def sample(self, count: int, seed: int = 0) -> Floats:
-        """(count, k, 2) plausible positions of the landmarks, which err together as far as the
+        """(count, k, 2) plausible positions of the landmarks; their errors are correlated if the
         model was calibrated for it."""
         return self._as_faces.sample(count, seed)[:, 0]
 
@@ -318,8 +318,8 @@ class FaceLandmarks(LandmarkMethods):
         template: Template = "arcface",
         color: Color = "rgb",
     ) -> ImageArray:
-        """The face upright, (size, size, 3) RGB, with eyes, nose and mouth where the template
-        wants them. `align_affine` gives the transformation itself."""
+        """The face upright, (size, size, 3) RGB, with eyes, nose and mouth at the places of the
+        template. `align_affine` gives the transformation itself."""
         from luvli.image.crop import warp_affine
         from luvli.image.source import image_pixels
 

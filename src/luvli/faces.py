@@ -107,7 +107,7 @@ class Faces(LandmarkMethods):
             values[name] = each.array(name, values[name], k, n)
 
     def check(self) -> Faces:
-        """The same faces, after refusing numbers that cannot be what they say."""
+        """The same faces; refuses impossible values, such as a probability above 1."""
         check_numbers(self, self.boxes)
         return self
 
@@ -207,7 +207,7 @@ class Faces(LandmarkMethods):
 
     @property
     def errors(self) -> ErrorModel:
-        """How the landmarks may be off, all of a face together."""
+        """The joint distribution of the errors of a face's landmarks."""
         return ErrorModel.of(self.covariance, self.error_factors, self.roll)
 
     @property
@@ -220,8 +220,8 @@ class Faces(LandmarkMethods):
         return np.asarray(np.arctan2(across[:, 1], across[:, 0]))
 
     def sample(self, count: int, seed: int = 0) -> Floats:
-        """(count, n, k, 2) plausible positions of the landmarks, which err together as far as the
-        model was calibrated for it."""
+        """(count, n, k, 2) plausible positions of the landmarks; their errors are correlated if
+        the model was calibrated for it."""
         return self.points + self.errors.sample(count, np.random.default_rng(seed))
 
     @property

@@ -50,11 +50,11 @@ class HeadPose(NamedTuple):
     """Where a head looks, in degrees, and how sure that is: of one face, or of n as arrays."""
 
     yaw: Any
-    """> 0: turned to the person's left; a float, or (n,)"""
+    """positive: turned to the person's left; a float, or (n,)"""
     pitch: Any
-    """> 0: looking up"""
+    """positive: looking up"""
     roll: Any
-    """> 0: tilted clockwise in the image"""
+    """positive: tilted clockwise in the image"""
     covariance: Floats
     """(3, 3), or (n, 3, 3), of yaw, pitch and roll, degrees squared"""
 

@@ -81,7 +81,7 @@ class Pipeline:
         min_score: float = MIN_SCORE,
         thorough: bool = True,
     ) -> list[Box]:
-        """Tight landmark boxes of the faces in an image, best first; not `thorough`: without the
+        """Tight landmark boxes of the faces in an image, best first. `thorough=False` skips the
         detector's last passes (`luvli.image.detect.YuNet`)."""
         detector = self.detector or get_detector(self.info.detector, self.small_faces)
         if isinstance(detector, YuNet):

@@ -102,9 +102,9 @@ def _check_licence(wanted: str | None, licence: str, model: str) -> None:
 
 
 class Predictor(Pipeline):
-    """A model with everything around it: what users call. Results are in image pixels.
+    """A loaded model with its face detector and crops. Results are in image pixels.
 
-    A predictor is never changed after it was made and may be shared between threads.
+    A predictor never changes and may be shared between threads.
     """
 
     def with_triage(self, max_failure_rate: float) -> Predictor:
@@ -185,13 +185,12 @@ class Predictor(Pipeline):
         errors: Literal["raise", "return"] = "raise",
         **options: Any,
     ) -> Any:
-        """`predict`, whose options it takes too, for several images: they are read and searched in
-        `threads` threads, and the faces of all of them go through the network together.
+        """`predict` for several images, with the same options. They are decoded and searched in
+        `threads` threads, and all faces go through the network together.
 
-        The faces are the same as from `predict` in a loop. With `errors="return"` an image that
-        cannot be read gives its `InputError` in place of its faces, and the others are done. More
-        cores make it faster; with `threads=1` there is little to gain. All results are held in
-        memory; for folders of any size use the command `luvli predict`.
+        The faces are the same as from `predict` in a loop. With `errors="return"`, an
+        image that cannot be read gives its `InputError` instead of faces. All results are held in
+        memory; for large folders use the command `luvli predict`.
         """
         chosen = Options(min_score=min_score, **options)
         chosen.check_model(self.info)
