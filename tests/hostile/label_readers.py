@@ -95,9 +95,9 @@ def read_shard(path: Path) -> None:
     """As training does, label and image."""
     reading = Reading(path, get_set("parquet"), "all")
     read_parquet_set(reading)
-    for problem in reading.problems:
+    for problem in reading.found.problems:
         raise InputError(str(problem))
-    for face in reading.faces:
+    for face in reading.found:
         read_image(face.image or "")
 
 

@@ -1,4 +1,4 @@
-"""Matlab files: what SciPy reads, and one sentence for what it cannot."""
+"""Matlab files that would end the process in SciPy's reader are refused."""
 
 from __future__ import annotations
 
@@ -32,10 +32,15 @@ def test_good_files_are_what_scipy_reads(tmp_path: Path, packed: bool) -> None:
         read_matlab(tmp_path / "a.mat", "y")
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_files_that_were_cut_off_are_refused(tmp_path: Path, packed: bool) -> None:
-    content = written(tmp_path / "a.mat", packed)
-    for size in range(0, len(content), 29):
-        (tmp_path / "a.mat").write_bytes(content[:size])
-        with pytest.raises(InputError, match=r"a\.mat (is not a readable Matlab file|has no var)"):
-            read_matlab(tmp_path / "a.mat", "é")
+@pytest.mark.parametrize(
+    ("place", "value"),
+    # SciPy 1.17.1: a segmentation fault where a cell says that it holds numbers (class byte 144),
+    # and no end where a dimension is 2**27 times what it was (byte 167)
+    [(144, 7), (144, 9), (144, 14), (167, 14), (167, 15)],
+)
+def test_one_byte_does_not_end_the_process(tmp_path: Path, place: int, value: int) -> None:
+    content = bytearray(written(tmp_path / "a.mat"))
+    content[place] = value
+    (tmp_path / "a.mat").write_bytes(content)
+    with pytest.raises(InputError, match="is not a readable Matlab file"):
+        read_matlab(tmp_path / "a.mat", "z")
