@@ -74,6 +74,17 @@ def test_parts_without_their_plan_belong_to_nobody(
     assert x == pytest.approx(150, abs=3)
 
 
+def test_a_damaged_state_is_that_of_another_run(
+    discs: Predictor, folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    stopped(discs, folder, out, 3)
+    (out / WORK / STATE).write_bytes(b'{"state": ')
+    with pytest.raises(InputError, match="holds the results of another run"):
+        run(discs, folder, out, part_size=1)
+    assert run(discs, folder, out, overwrite=True, part_size=1).resumed == 0
+
+
 def test_a_stop_at_any_write_is_resumed(
     discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

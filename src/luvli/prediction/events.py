@@ -99,24 +99,20 @@ def face_trace(
     frames: Iterable[TrackedFrame], track: int | None = None, min_confidence: float = MIN_CONFIDENCE
 ) -> Trace:
     """The face that was tracked longest, or that with the number `track`, frame by frame."""
-    items = [(item.frame.time, item.faces) for item in frames]
-    numbers = [n for _, faces in items if faces.track is not None for n in faces.track.tolist()]
-    if not numbers:
+    tracked = [item.faces for item in frames if len(item.faces) and item.faces.track is not None]
+    if not tracked:
         raise InputError("no face was tracked: there is nothing to measure over time.")
-    chosen = max(set(numbers), key=numbers.count) if track is None else track
+    faces = Faces.concatenate(tracked)
+    numbers, counts = np.unique(np.asarray(faces.track), return_counts=True)
+    chosen = numbers[counts.argmax()] if track is None else track
     if chosen not in numbers:
-        raise InputError(f"no face has the track {chosen}: there are {sorted(set(numbers))}.")
-    rows = [
-        (time, faces[faces.track == chosen])
-        for time, faces in items
-        if faces.track is not None and chosen in faces.track
-    ]
-    faces = Faces.concatenate([one for _, one in rows])
+        raise InputError(f"no face has the track {chosen}: there are {numbers.tolist()}.")
+    faces = faces[np.equal(faces.track, chosen)]
     sure = ~(faces.confidence < min_confidence)  # NaN (a model without confidence) counts as sure
     if faces.visibility_trained:
         eyes = faces["eyes"].visibility.reshape(len(faces), 2, -1).mean(axis=2)
         sure &= eyes.max(axis=1) > 0.5
-    return Trace(np.array([time for time, _ in rows]), faces, np.asarray(sure))
+    return Trace(np.asarray(faces.time), faces, np.asarray(sure))
 
 
 def find_blinks(trace: Trace, max_seconds: float = 0.6) -> list[Event]:

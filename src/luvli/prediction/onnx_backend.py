@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,12 @@ from numpy.typing import NDArray
 
 from luvli.errors import InputError, brief, check_range, unknown_choice
 from luvli.faces import Faces
-from luvli.files import PathLike, unreadable
+from luvli.files import PathLike
 from luvli.image.read import ImageArray
 from luvli.network.backend import CROPS, Windows, faces_in_crops, input_types, output_shapes
 from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
+from luvli.prediction.places import read_bytes
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
@@ -53,15 +53,9 @@ class OnnxBackend:
     def __init__(
         self, path: PathLike, threads: int | None = None, providers: Sequence[str] | None = None
     ) -> None:
-        source = Path(path)
-        if not source.is_file():
-            raise unreadable(source)
-        chosen = _providers(providers)
-        try:
-            content = source.read_bytes()
-        except OSError as error:
-            raise unreadable(source, error) from error
-        refuse_external_data(content, str(source))
+        source = os.fspath(path)
+        content, chosen = read_bytes(source), _providers(providers)
+        refuse_external_data(content, source)
         try:
             session = self.session_of(content, chosen)
             described = session.get_modelmeta().custom_metadata_map
@@ -70,13 +64,11 @@ class OnnxBackend:
                 f"{source} is not a whole ONNX model ({str(error).splitlines()[0][:80]}): "
                 "fetch or export it again."
             ) from error
-        self.info = ModelInfo.from_metadata(described, str(source))
+        self.info = ModelInfo.from_metadata(described, source)
         _compare(self.info, session, source)
         self._outputs = list(output_shapes(self.info))
         self.threads = thread_count(threads)
         self.session = session
-        self._process = os.getpid()
-        self._pool = self._new_pool()
 
     @staticmethod
     def session_of(content: bytes, providers: Sequence[str] = (PROVIDERS["cpu"],)) -> Any:
@@ -88,21 +80,17 @@ class OnnxBackend:
         options.log_severity_level = 3  # errors only; they are raised too
         return onnxruntime.InferenceSession(content, options, providers=list(providers))
 
-    def _new_pool(self) -> ThreadPoolExecutor | None:
-        return ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-
     def __call__(self, crops: ImageArray, windows: Windows | None = None) -> Faces:
         """uint8 RGB crops (B, S, S, 3) -> faces in crop pixels."""
-        if self._process != os.getpid():  # threads do not survive a fork
-            self._process, self._pool = os.getpid(), self._new_pool()
         inputs = (windows or Windows.of_crops(len(crops), self.info)).inputs(crops)
-        size = CHUNK if self._pool is None else max(min(CHUNK, -(-len(crops) // self.threads)), 1)
+        size = max(min(CHUNK, -(-len(crops) // self.threads)), 1)
         starts = range(0, max(len(crops), 1), size)
         chunks = [{name: array[i : i + size] for name, array in inputs.items()} for i in starts]
-        if self._pool is None or len(chunks) < 2:
+        if self.threads == 1 or len(chunks) == 1:
             parts = [self._run(chunk) for chunk in chunks]
         else:
-            parts = list(self._pool.map(self._run, chunks))
+            with ThreadPoolExecutor(self.threads) as pool:
+                parts = list(pool.map(self._run, chunks))
         columns = zip(*parts, strict=True)
         outputs = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in columns]
         return faces_in_crops(dict(zip(self._outputs, outputs, strict=True)), self.info)
@@ -125,7 +113,7 @@ class OnnxBackend:
         return outputs
 
 
-def _compare(info: ModelInfo, session: Any, path: Path) -> None:
+def _compare(info: ModelInfo, session: Any, path: str) -> None:
     """Refuse a file whose description contradicts its graph."""
     wanted = {
         name: (f"tensor({kind})", list(shape))
