@@ -68,7 +68,15 @@ def smoothed(
     points: np.ndarray, covariance: np.ndarray, visibility: np.ndarray, offline: bool = True
 ) -> np.ndarray:
     items = (
-        Item(Faces(frame[None], covariance[None], visibility[None], track=[1], time=[time]))
+        Item(
+            Faces(
+                frame[None],
+                covariance[None],
+                visibility[None],
+                track=np.array([1]),
+                time=np.array([time]),
+            )
+        )
         for time, frame in zip(TIMES, points, strict=True)
     )
     return np.array([item.faces.points[0] for item in smooth_tracks(items, offline)])

@@ -103,11 +103,12 @@ def face_trace(
     if not tracked:
         raise InputError("no face was tracked: there is nothing to measure over time.")
     faces = Faces.concatenate(tracked)
-    numbers, counts = np.unique(np.asarray(faces.track), return_counts=True)
-    chosen = numbers[counts.argmax()] if track is None else track
+    tracks = np.asarray(faces.track)
+    numbers, counts = np.unique(tracks, return_counts=True)
+    chosen = int(numbers[counts.argmax()]) if track is None else track
     if chosen not in numbers:
         raise InputError(f"no face has the track {chosen}: there are {numbers.tolist()}.")
-    faces = faces[np.equal(faces.track, chosen)]
+    faces = faces[tracks == chosen]
     sure = ~(faces.confidence < min_confidence)  # NaN (a model without confidence) counts as sure
     if faces.visibility_trained:
         eyes = faces["eyes"].visibility.reshape(len(faces), 2, -1).mean(axis=2)
