@@ -131,23 +131,17 @@ def test_the_command_prints_every_name(named: Path, tiny: dict[str, Path], tmp_p
     assert b"\x1b[31m" not in done.stdout + done.stderr and b"[red]brackets[bold]" in done.stdout
 
 
-def test_a_box_that_is_none_concerns_its_own_image(
-    luvli: Command, tiny: dict[str, Path], tmp_path: Path
+@pytest.mark.parametrize("row", ["60,60,140,140,inf", "60,60,1e200,1e200,0.9", "5,5,5,9,1"])
+def test_a_box_that_is_none_is_refused_before_the_work_begins(
+    row: str, luvli: Command, tiny: dict[str, Path], tmp_path: Path
 ) -> None:
-    for name in ("a.png", "b.png", "c.png"):
-        write_image(tmp_path / "in" / name, disc_image([(100, 90, 30)]))
+    write_image(tmp_path / "in/a.png", disc_image([(100, 90, 30)]))
     boxes = tmp_path / "boxes.csv"
-    boxes.write_text(
-        "image,x0,y0,x1,y1,score\na.png,60,60,140,140,inf\nb.png,60,60,140,140,0.9\n"
-        "c.png,60,60,1e200,1e200,0.9\n"
-    )
+    boxes.write_text(f"image,x0,y0,x1,y1,score\nb.png,60,60,140,140,0.9\na.png,{row}\n")
     model = ("--model", tiny["onnx"], "--boxes", boxes)
     done = luvli("predict", tmp_path / "in", "--out", tmp_path / "out", *model)
-    assert done.exit_code == 1, done.output
-    told = (tmp_path / "out/failed.txt").read_text()
-    assert "a box for a.png" in told and "a box for c.png" in told
-    (face,) = json.loads((tmp_path / "out/faces.json").read_text())["faces"]
-    assert face["image"].endswith("b.png")
+    assert done.exit_code == 2 and "the box of a.png" in " ".join(done.output.split())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_may_not_be_entered(

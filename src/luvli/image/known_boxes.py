@@ -32,7 +32,10 @@ class BoxesFromFile:
         try:
             for image, edges, score in read(read_text(self.path)):
                 x0, y0, x1, y1 = map(float, edges)
-                box = Box(x0, y0, x1, y1, float(score))
+                try:
+                    box = Box(x0, y0, x1, y1, float(score))
+                except InputError as error:
+                    raise InputError(f"the box of {image}: {error}") from error
                 self._boxes.setdefault(image, []).append(box)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, csv.Error,
                 RecursionError) as error:  # fmt: skip
