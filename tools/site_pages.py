@@ -30,8 +30,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Mark short code, which the style sheet keeps in one piece."""
-    return re.sub(r"<code>([^<\n]{1,32})</code>", r'<code class="short">\1</code>', html)
+    """Short code stays in one piece (the style sheet); longer code may break where words end."""
+
+    def mark(found: re.Match[str]) -> str:
+        code, kind = found[1], ' class="short"' if len(found[1]) <= 20 else ""
+        return f"<code{kind}>{code if kind else breakable.sub(r'<wbr>', code)}</code>"
+
+    breakable = re.compile(r"(?<=[(=_./])(?=.)")
+    return re.sub(r"<code>([^<\n]+)</code>", mark, html)
 
 
 def cli_page() -> str:
