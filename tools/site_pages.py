@@ -30,14 +30,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Short code stays in one piece (the style sheet); longer code may break where words end."""
+    """Short code stays in one piece (the style sheet); longer code may break where words end.
+    A picture is a link to itself: phones show it small."""
 
     def mark(found: re.Match[str]) -> str:
         code, kind = found[1], ' class="short"' if len(found[1]) <= 20 else ""
         return f"<code{kind}>{code if kind else breakable.sub(r'<wbr>', code)}</code>"
 
     breakable = re.compile(r"(?<=[(=_./])(?=.)")
-    return re.sub(r"<code>([^<\n]+)</code>", mark, html)
+    html = re.sub(r"<code>([^<\n]+)</code>", mark, html)
+    return re.sub(r'(<img [^>]*src="([^"]+)"[^>]*>)', r'<a href="\2">\1</a>', html)
 
 
 def cli_page() -> str:

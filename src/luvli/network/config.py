@@ -63,7 +63,7 @@ class NetworkConfig(BaseModel):
     growth: int = Field(default=32, ge=1, le=1024)
     """channels that each dense layer adds"""
     landmarks: int = Field(default=68, ge=1, le=10000)
-    """N_p"""
+    """number of landmarks, N_p of the paper"""
     input_size: InputSize = 256
     """side of the square crop, in crop pixels; heat maps have a quarter of it"""
     mean_estimator: MeanEstimator = "relu"

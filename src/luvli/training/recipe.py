@@ -82,6 +82,7 @@ class Stage(Config):
     for the last stage. Only its `mixture` and `epoch_faces` (faces to learn from) count. Or one
     that is registered with `luvli.training.losses.register_loss`"""
     epochs: Positive = 100
+    """passes over the faces, or over `epoch_faces` of them"""
     batch_size: Positive = 24
     """faces per step, over all processes"""
     use_visibility: bool = True
@@ -157,19 +158,24 @@ class Recipe(Config):
     """A whole training run."""
 
     name: str
+    """of the model, and of the folder below `runs/`"""
     version: str = ""
     """of the model that the recipe makes; a released file carries it"""
     about: str = ""
     """a sentence for people: what this trains, and which figure of the paper it belongs to"""
     seed: int = 0
+    """equal seeds give equal weights"""
     network: NetworkConfig = NetworkConfig()
     init: str | None = None
     """shipped model (by name), model file or published checkpoint to start from"""
     data: Data
+    """what the network learns from"""
     stages: Annotated[dict[str, Stage], Removable]
+    """by name, in order; each starts from the weights of the one before"""
     validate_epochs: Positive = 1
     """held-out faces are looked at after every so many epochs of a stage, and after its last"""
     checkpoint_minutes: float = Field(default=5.0, gt=0)
+    """minutes between two checkpoints"""
     keep_checkpoints: Positive = 3
     """only so many of the last checkpoints stay"""
     activation_checkpointing: bool = False

@@ -50,9 +50,12 @@ class Synthetic(Config):
     head: str = "procedural"
     """"procedural" (built in) or the ICT FaceKit's folder or npz file, relative to `data.root`"""
     faces: Positive = 1000
+    """number of faces"""
     seed: int = 0
     pose: str = "mixed"
+    """`mixed`, or a pose class of MERL-RAV"""
     jaw: Literal["3d", "outline"] = "outline"
+    """landmarks of the jaw: on the head, or on its visible outline as in 300-W"""
     size: Positive = 256
     """side of the rendered images, in pixels"""
     closed_eyes: float = Field(default=0.07, ge=0, le=1)
@@ -82,10 +85,13 @@ class Source(Config):
     path: str = "."
     """the data set's folder, relative to `data.root`"""
     split: str | None = None
+    """`train` or `test`; the set's first split by default"""
     subset: str | None = None
     protocol: str | None = None
     skip_bad: bool = False
+    """leave out faces with damaged images or labels"""
     synthetic: Synthetic | None = None
+    """rendered faces, in place of a data set"""
 
     visibility: VisibilityUse = "labelled"
     """what the labels teach about visibility. `labelled`: what they say; unlabelled landmarks
@@ -151,6 +157,7 @@ class Data(Config):
     root: str = "."
     """the folder that the sources' paths start from: --set data.root=DIR"""
     sources: Annotated[dict[str, Source], Removable] = Field(default_factory=dict)
+    """the faces to learn from, by names of your own"""
     validation: Annotated[dict[str, Source], Removable] = Field(default_factory=dict)
     """sets to watch while training, beside what sources hold out; they teach nothing"""
     enlarge: str | float = "reference"
