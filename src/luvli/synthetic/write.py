@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -66,19 +68,29 @@ def _by_processes(write: partial[int], missing: Iterable[int], workers: int) -> 
     context = multiprocessing.get_context("spawn")
     left = dict.fromkeys(missing)
     try:
-        with ProcessPoolExecutor(workers, context, _begin) as pool:
-            for index in pool.map(write, list(left), chunksize=4):
+        # one OpenCV thread each: the processes already use every core
+        with ProcessPoolExecutor(workers, context, cv2.setNumThreads, (1,)) as pool:
+            with _deaf_to_ctrl_c():
+                indices = pool.map(write, list(left), chunksize=4)
+            for index in indices:
                 del left[index]
                 yield index
     except BrokenProcessPool:
         yield from map(write, left)
 
 
-def _begin() -> None:
-    """One OpenCV thread in each process, for they use every core already; Ctrl-C, which a terminal
-    sends to all of them, is for their parent, which ends them."""
-    cv2.setNumThreads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextlib.contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that are started meanwhile never see Ctrl-C, which a terminal sends to all: it is
+    for their parent, which ends them."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _label(folder: Path, index: int) -> Path:
