@@ -35,8 +35,8 @@ from luvli.prediction.parts import Part
 from luvli.prediction.rows import Row, count_rows, damaged, rounded
 from luvli.prediction.settings import check_format
 
-COUNTS = b"luvli.counts"
-"""metadata of a Parquet part: what is in it, so that a summary reads its end alone"""
+SUMMARY = b"luvli.summary"
+"""metadata of a Parquet part: what came of it, so that a summary reads its end alone"""
 AT_A_TIME = 1000
 """rows of a Parquet row group"""
 
@@ -252,7 +252,8 @@ def parquet_bytes(part: Part, rows: Sequence[Row], measures: bool) -> bytes:
         others, ours = others.take(origin), set(table.column_names)
         for name in others.column_names:
             table = table.append_column(f"source_{name}" if name in ours else name, others[name])
-    about = {**(table.schema.metadata or {}), COUNTS: json.dumps(count_rows(rows))}
+    summary = json.dumps([count_rows(rows), [row.error for row in rows if row.error]])
+    about = {**(table.schema.metadata or {}), SUMMARY: summary}
     content = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(about), content, compression="zstd")
     return content.getvalue()
@@ -262,12 +263,10 @@ def read_counts(stream: Any, place: str) -> tuple[Counter[str], list[str]]:
     """What a Parquet part says about itself, and the sentences about its failures."""
     parquet = require("pyarrow.parquet", "scale")
     try:
-        with parquet.ParquetFile(stream) as file:
-            counts = Counter(json.loads(file.schema_arrow.metadata[COUNTS]))
-            errors = file.read(columns=["error"])["error"].to_pylist() if counts["failed"] else []
+        counts, errors = json.loads(parquet.read_metadata(stream).metadata[SUMMARY])
+        return Counter(counts), errors
     except Exception as error:  # pyarrow raises many kinds on damaged files
         raise damaged(place, error) from error
-    return counts, [text for text in errors if text]
 
 
 WRITERS: dict[str, Callable[[Path, Iterable[Row], bool], None]] = {
