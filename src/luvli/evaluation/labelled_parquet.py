@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -108,14 +110,27 @@ def _rows(file: Path) -> Iterator[_Row]:
         yield from table.to_pylist()
 
 
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """What is wrong with a row is one sentence that names the file."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # InputError among them
+        no_face = f"it holds a row that is no face ({brief(error)}): write it again."
+        why = str(error) if isinstance(error, InputError) else no_face
+        raise InputError(f"{file}: {why}") from error
+
+
 def labelled_rows(groups: Sequence[list[_Row]], file: Path, **about: Any) -> LabelledFaces:
     """The labels of groups of rows, each with the face among its rows that lies where it does."""
-    try:
+    with _reading(file):
         records = [label_of_row(rows[0]) for rows in groups]
         matched = [_at_label(*pair) for pair in zip(records, groups, strict=True)]
         found = [row for row in matched if row is not None]
         if found:
-            faces = faces_of_rows([{n: row.get(n) for n in PREDICTED} for row in found], file)
+            faces = _faces([{n: row.get(n) for n in PREDICTED} for row in found])
+            if found[0].get("covariance_trained"):  # even where no face has a prediction
+                faces = replace(faces, covariance_trained=True)
             there = np.array([row is not None for row in matched])
             faces = faces_at(faces, np.where(there, there.cumsum() - 1, -1))
         else:
@@ -123,24 +138,16 @@ def labelled_rows(groups: Sequence[list[_Row]], file: Path, **about: Any) -> Lab
             faces = predicted_faces(points, markup=records[0].markup)
         images = [str(rows[0].get("image") or "") for rows in groups]
         return LabelledFaces.from_records(records, faces, images=images, **about)
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from error
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{file} holds a row that is no face ({brief(error)}): write it again."
-        ) from error
 
 
 def faces_of_rows(rows: list[_Row], file: Path) -> Faces:
     """Rows of one of our result files as faces."""
-    try:
-        return faces_of(
-            [row | {"points": np.reshape(row["points"], (-1, 2))} for row in rows]
-        ).check()
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{file} holds a row that is no face ({brief(error)}): write it again."
-        ) from error
+    with _reading(file):
+        return _faces(rows)
+
+
+def _faces(rows: list[_Row]) -> Faces:
+    return faces_of([row | {"points": np.reshape(row["points"], (-1, 2))} for row in rows]).check()
 
 
 def label_of_row(row: _Row) -> FaceRecord:
