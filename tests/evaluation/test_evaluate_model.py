@@ -93,19 +93,30 @@ def test_evaluate_runs_the_model_over_a_set(luvli, tmp_path, small_set, quick):
     assert metrics.value("nll_published") is not None
 
 
-def test_a_table_has_a_row_of_each_report(luvli, tmp_path, small_set, quick):
-    reports = tmp_path / "reports"
-    assert luvli("evaluate", "m", "--data", "menpo", small_set, "--out", reports).exit_code == 0
-    order = ("paper", "table", "split2", "--reports", reports)
-    row = next(
-        r for r in json.loads(luvli(*order, "--json").stdout)["rows"] if r["method"] == "same"
-    )
+def test_a_table_measures_its_own_rows(luvli, tmp_path, small_set, quick, monkeypatch):
+    """`luvli paper table --model`: a row from one command, and the second time from the report."""
+    order = ("paper", "table", "split2", "--model", "m", "--data", f"menpo={small_set}",
+             "--reports", tmp_path / "reports", "--json")  # fmt: skip
+    done = luvli(*order)
+    assert done.exit_code == 0, done.output
+    row = next(r for r in json.loads(done.stdout)["rows"] if r["method"].startswith("same"))
     faces = evaluate_set("m", "menpo", small_set)
     error = nme(faces.points, faces.labels, "box").mean()
     assert error > 0.1  # the boxes have noise
     assert row["values"][1] == pytest.approx(error) and row["values"][0] is None
     assert row["faces"][1] == 10
-    assert "n = 10 (the paper: 6,679" in luvli(*order).output
+    monkeypatch.setattr(evaluate_model, "load", lambda *_: pytest.fail("measured twice"))
+    assert luvli(*order).stdout == done.stdout
+    assert "n = 10 (the paper: 6,679" in luvli(*order[:-1]).output
+    for words, sentence in (
+        (("paper", "table", "split2", "--model", "m"), "--model needs --data"),
+        (
+            ("paper", "table", "4", "--model", "m", "--data", "menpo", "--reports", "r"),
+            "menpo=FOLDER",
+        ),
+    ):
+        refused = luvli(*words)
+        assert refused.exit_code == 2 and sentence in refused.output, refused.output
 
 
 def test_crops_by_the_tight_box_find_every_face_exactly(small_set):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from typer import Argument, Option
 
 from luvli.cli.options import Verbs
-from luvli.cli.output import print_names, print_result, say, warn
+from luvli.cli.output import face_progress, print_names, print_result, say, warn
 from luvli.errors import InputError, unknown_choice
 from luvli.files import whole_file
+
+if TYPE_CHECKING:
+    from luvli.evaluation.paper_tables import PublishedTable
 
 paper = Verbs(name="paper", help="Tables and figures of the paper, with our rows.")
 _IMAGES = (".png", ".pdf", ".svg")
@@ -23,13 +27,17 @@ def table(
     ),
     reports: list[Path] = Option([], help="Report folder, searched at any depth; repeatable."),
     polyline: bool = Option(False, "--polyline", help="Our AUC as the published code computes it."),
+    model: list[str] = Option([], help="Evaluate this model on --data first; may be repeated."),
+    data: list[str] = Option([], metavar="NAME=FOLDER", help="Data set for --model; repeatable."),
 ) -> None:
     """Print a table of the paper or its supplement, with rows for your reports.
 
-    A row of ours (marked †) appears for each report (`luvli evaluate`, `luvli score`) of one of the
-    table's data sets, with the number of faces that it was measured on.
+    A row of ours (marked †) appears for each report of one of the table's data sets, with the
+    number of faces that it was measured on. With --model and --data the rows are measured now:
+    reports go to the first --reports folder, and are not made again if they are there.
 
-    Example: `luvli paper table split2 --reports reports`
+    Examples: `luvli paper table split2 --reports reports`,
+    `luvli paper table split2 --model luvli-68 --data w300=data/300w --reports reports`
     """
     from luvli.evaluation import paper_tables as tables
 
@@ -37,11 +45,34 @@ def table(
         print_names({e.name: f"{e.number:>2}  {e.title}" for e in tables.published_tables()})
         return
     plain = tables.published_table(which)
+    if model:
+        if not data or not reports:
+            raise InputError("--model needs --data NAME=FOLDER and --reports FOLDER.")
+        _evaluate(plain, model, data, reports[0])
     read = tables.read_reports(reports)
     chosen = tables.with_reports(plain, read, "polyline" if polyline else "step")
     if sentence := tables.without_column(plain, read):
         warn(sentence)
     print_result(*tables.printed_tables(chosen), value=asdict(chosen))
+
+
+def _evaluate(plain: PublishedTable, models: list[str], sets: list[str], reports: Path) -> None:
+    """Reports of the models on the data sets, by the protocol that the table is about."""
+    from luvli.evaluation.evaluate_model import evaluate_set
+    from luvli.evaluation.paper_tables import table_protocol
+    from luvli.evaluation.report import write_report
+
+    for model in models:
+        for pair in sets:
+            name, _, root = pair.partition("=")
+            if not root:
+                raise InputError(f"--data {pair} names no folder: write {name}=FOLDER.")
+            protocol = table_protocol(plain, name)
+            part = f"{name}/{protocol}" if protocol else name
+            folder = reports / f"{Path(model).stem}-{part.replace('/', '-')}"
+            if not (folder / "metrics.json").is_file():
+                progress = face_progress("evaluating")
+                write_report(folder, evaluate_set(model, part, root, progress=progress))
 
 
 @paper.command()

@@ -196,6 +196,18 @@ def without_column(table: PublishedTable, reports: Sequence[Evaluation]) -> str:
     )
 
 
+def table_protocol(table: PublishedTable, dataset: str) -> str | None:
+    """The protocol of a data set that a table is about, where the set has several.
+
+    >>> table_protocol(published_table("split2"), "w300")
+    'split2'
+    """
+    subsets = {column.subset for column in table.columns if column.dataset == dataset}
+    if dataset == "w300" and subsets:
+        return "split2" if subsets == {"test"} else "split1"
+    return None
+
+
 def paper_faces(dataset: str, subset: str) -> int | None:
     """How many faces the paper tests on, where the data set's description says."""
     part = "frontal" if dataset == "menpo" else "test"
