@@ -158,10 +158,12 @@ def test_our_models_are_trained_from_nothing_by_one_recipe(name: str) -> None:
 @pytest.mark.parametrize("name", RESEARCH)
 def test_research_models_share_faces_and_name_the_version_of_their_teacher(name: str) -> None:
     """A teacher must not have learnt what its student is measured on, nor the other way round."""
-    large, recipe = (read_recipe(FOLDER / f"{each}.yaml") for each in (RESEARCH[0], name))
+    large, default, recipe = (
+        read_recipe(FOLDER / f"{each}.yaml") for each in (RESEARCH[0], RESEARCH[1], name)
+    )
     assert recipe.data == large.data and "research only" in recipe.licence
     teachers = {stage.teacher for stage in recipe.stages.values()} - {None}
-    assert teachers == ({f"{large.name}@{large.version}"} if name == RESEARCH[2] else set())
+    assert teachers == ({f"{default.name}@{default.version}"} if name == RESEARCH[2] else set())
     for key, stage in large.stages.items():
         assert stage.augmentation == recipe.stages[key].augmentation
         assert stage.mixture == recipe.stages[key].mixture
