@@ -143,8 +143,10 @@ def test_what_cannot_be_aligned_is_not_believed(name: str, astronaut: NDArray[np
     failed = [blurred, missed, turned] if error > 0.05 else [blurred, missed]
     assert all(each.confidence is not None and each.confidence < 0.1 for each in failed)
     if predictor.info.config.failure_head:
+        # a logit means something beside others of the same model; the confidence is calibrated
         assert face.failure_logit is not None and face.failure_logit < -2
-        assert all(each.failure_logit is not None and each.failure_logit > 2 for each in failed)
+        least = face.failure_logit + 10
+        assert all(each.failure_logit is not None and each.failure_logit > least for each in failed)
 
 
 def upside_down(image: NDArray[np.uint8], box: NDArray[np.float64]) -> Any:
