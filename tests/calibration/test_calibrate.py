@@ -94,8 +94,8 @@ def test_a_model_of_either_kind_from_either_kind(
     np.testing.assert_allclose(one.points, other.points, atol=2e-3)
     calibration = old.info.calibration
     assert calibration is not None
-    raw = calibration.undo(other.covariance, None, other.points)
-    wanted = fitted.calibration.apply(raw, None, one.points)
+    raw = calibration.undo(other.covariance, other.occlusion, other.points)
+    wanted = fitted.calibration.apply(raw, one.occlusion, one.points)
     np.testing.assert_allclose(one.covariance, wanted, rtol=2e-3)
     assert np.isfinite(one[0].region(0.9).half_axes).all()
 
