@@ -57,8 +57,9 @@ class Part:
         return self.place
 
     def contents(self, start: int) -> Iterator[tuple[str, Content]]:
-        """Name and content of each image from number `start` on, a few in memory at a time."""
-        raise NotImplementedError
+        """Name and content of each image from number `start` on, a few in memory at a time; none
+        of a video, whose frames are one `Segment`."""
+        yield from ()
 
     def other_columns(self) -> Any:
         """What else the source says of each image, as a pyarrow table; None: nothing."""
